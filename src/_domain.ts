@@ -1,0 +1,178 @@
+// Creating a domain's buffer, and checking one that another thread created.
+
+import {
+  HEADER_DEBUG,
+  HEADER_HIGH_WATER,
+  HEADER_ID,
+  HEADER_MAGIC,
+  HEADER_MAX_READERS,
+  HEADER_STALL_TIMEOUT,
+  HEADER_VERSION,
+  HEADER_WORDS_LOW,
+  layout,
+  LAYOUT_VERSION,
+  MAGIC,
+} from "./_layout.ts";
+import { Sequence } from "./grace_periods/_sequence.ts";
+import { PAGE_WORDS } from "./memory/_size_classes.ts";
+import type { AttachOptions, RcuHandle, RcuOptions } from "./rcu.ts";
+
+const SMALLEST_CAPACITY = 2 ** 21;
+const LARGEST_CAPACITY = 2 ** 33;
+
+/** A domain's buffer, and what the calling thread wants to be called. */
+export interface OpenedDomain {
+  handle: RcuHandle;
+  words: Int32Array;
+  name: string;
+}
+
+/**
+ * Lays a fresh domain out.
+ *
+ * @param options The caller's options.
+ * @returns Its handle and words.
+ */
+export function createDomain(options: RcuOptions): OpenedDomain {
+  const {
+    capacity = 2 ** 28,
+    maxReaders = 64,
+    detector = "scan",
+    callbacks = { mode: "immediate" },
+    highWater = 10_000,
+    stallTimeout = 10_000,
+    debug = false,
+    name = "",
+  } = options;
+  checkInteger("capacity", capacity, SMALLEST_CAPACITY, LARGEST_CAPACITY);
+  checkInteger("maxReaders", maxReaders, 1, 4096);
+  checkInteger("highWater", highWater, 1, 2 ** 31 - 1);
+  checkInteger("stallTimeout", stallTimeout, 1, 2 ** 31 - 1);
+  checkName(name);
+  if (typeof debug !== "boolean") {
+    throw new TypeError(
+      `Cannot create a domain as debug must be a boolean: received ${debug}`,
+    );
+  }
+  if (detector !== "scan") {
+    throw new RangeError(
+      `Cannot create a domain as detector must be "scan": received ${
+        JSON.stringify(detector)
+      }`,
+    );
+  }
+  if (callbacks?.mode !== "immediate") {
+    throw new RangeError(
+      `Cannot create a domain as callbacks.mode must be "immediate": received ${
+        JSON.stringify(callbacks)
+      }`,
+    );
+  }
+  const length = Math.floor(capacity / 4 / PAGE_WORDS) * PAGE_WORDS;
+  const places = layout(length, maxReaders);
+  if (places.endPage - places.firstPage < places.endPage / 2) {
+    throw new RangeError(
+      `Cannot create a domain as ${maxReaders} readers must leave half of the capacity free: received ${capacity} bytes`,
+    );
+  }
+  const buffer = new SharedArrayBuffer(length * 4);
+  const words = new Int32Array(buffer);
+  const id = crypto.randomUUID();
+  words[HEADER_WORDS_LOW] = length | 0;
+  words[HEADER_MAX_READERS] = maxReaders;
+  words[HEADER_HIGH_WATER] = highWater;
+  words[HEADER_STALL_TIMEOUT] = stallTimeout;
+  words[HEADER_DEBUG] = debug ? 1 : 0;
+  words.set(idWords(id), HEADER_ID);
+  new Sequence(words, places.sequence).initialize();
+  words[HEADER_VERSION] = LAYOUT_VERSION;
+  words[HEADER_MAGIC] = MAGIC;
+  return {
+    handle: { kind: "rcu", version: LAYOUT_VERSION, buffer, id },
+    words,
+    name,
+  };
+}
+
+/**
+ * Checks a handle before anything is done with its memory.
+ *
+ * @param handle What the caller got from another thread.
+ * @param options The caller's options.
+ * @returns The domain's words.
+ */
+export function openDomain(
+  handle: RcuHandle,
+  options: AttachOptions,
+): OpenedDomain {
+  const { name = "" } = options;
+  checkName(name);
+  const refuse = (must: string, received: unknown): never => {
+    throw new TypeError(
+      `Cannot attach as the handle must ${must}: received ${received}`,
+    );
+  };
+  if (typeof handle !== "object" || handle === null) {
+    return refuse("be the handle of an Rcu", String(handle));
+  }
+  const { kind, version, buffer, id } = handle;
+  if (kind !== "rcu") refuse('be of kind "rcu"', JSON.stringify(kind));
+  if (version !== LAYOUT_VERSION) {
+    refuse(`have layout version ${LAYOUT_VERSION}`, String(version));
+  }
+  if (!(buffer instanceof SharedArrayBuffer)) {
+    return refuse("hold a SharedArrayBuffer", typeof buffer);
+  }
+  if (
+    buffer.growable || buffer.byteLength < SMALLEST_CAPACITY / 2 ||
+    buffer.byteLength % (PAGE_WORDS * 4) !== 0
+  ) {
+    return refuse("hold a domain's whole buffer", `${buffer.byteLength} bytes`);
+  }
+  const words = new Int32Array(buffer);
+  if (
+    words[HEADER_MAGIC] !== MAGIC || words[HEADER_WORDS_LOW] !== words.length
+  ) {
+    refuse("hold a buffer that Rcu.create() laid out", "a foreign one");
+  }
+  if (words[HEADER_VERSION] !== LAYOUT_VERSION) {
+    refuse(`have layout version ${LAYOUT_VERSION}`, words[HEADER_VERSION]);
+  }
+  if (
+    typeof id !== "string" ||
+    !idWords(id).every((word, i) => words[HEADER_ID + i] === word)
+  ) {
+    refuse("bear the id of its buffer", JSON.stringify(id));
+  }
+  return { handle, words, name };
+}
+
+function idWords(id: string): number[] {
+  const digits = id.replaceAll("-", "").padEnd(32, "0");
+  return [0, 8, 16, 24].map((at) =>
+    Number.parseInt(digits.slice(at, at + 8), 16) | 0
+  );
+}
+
+function checkInteger(
+  what: string,
+  value: number,
+  least: number,
+  most: number,
+): void {
+  if (!Number.isInteger(value) || value < least || value > most) {
+    throw new RangeError(
+      `Cannot create a domain as ${what} must be an integer from ${least} to ${most}: received ${value}`,
+    );
+  }
+}
+
+function checkName(name: unknown): void {
+  if (typeof name !== "string") {
+    throw new TypeError(
+      `Cannot name a thread as its name must be a string: received ${
+        String(name)
+      }`,
+    );
+  }
+}

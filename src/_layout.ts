@@ -1,0 +1,94 @@
+// Where everything lies in the buffer: a pure function of its length and the number of readers.
+
+import { ORPHAN_WORDS } from "./callbacks/_orphans.ts";
+import { CALLBACK_WORDS } from "./callbacks/_callbacks.ts";
+import { SEQUENCE_WORDS } from "./grace_periods/_sequence.ts";
+import type { Address } from "./memory/arena.ts";
+import {
+  HEAP_WORDS,
+  MAGAZINE_WORDS,
+  PAGE_ENTRY_WORDS,
+} from "./memory/_heap.ts";
+import { ROOT_WORDS } from "./memory/_roots.ts";
+import { alignLine, LINE, PAGE_WORDS } from "./memory/_size_classes.ts";
+import { readerTableWords } from "./readers/_slots.ts";
+
+/** Changes with every change of what lies where. */
+export const LAYOUT_VERSION = 1;
+/** What the first used word of a domain's buffer holds: "RCU1". */
+export const MAGIC = 0x52435531;
+
+// The header. Word 0 is never used: its address is null.
+export const HEADER_MAGIC = 1;
+export const HEADER_VERSION = 2;
+export const HEADER_WORDS_LOW = 3;
+export const HEADER_MAX_READERS = 4;
+export const HEADER_HIGH_WATER = 5;
+export const HEADER_STALL_TIMEOUT = 6;
+export const HEADER_DEBUG = 7;
+/** The domain's id: 4 words. */
+export const HEADER_ID = 8;
+const HEADER_LENGTH = LINE;
+
+/** Addresses of a domain's parts. */
+export interface Layout {
+  readonly sequence: Address;
+  readonly roots: Address;
+  readonly orphans: Address;
+  readonly readers: Address;
+  readonly callbacks: Address;
+  readonly heap: Address;
+  readonly magazines: Address;
+  readonly pageTable: Address;
+  readonly firstPage: number;
+  readonly endPage: number;
+}
+
+/**
+ * Lays a domain out.
+ *
+ * @param length Words of the buffer.
+ * @param maxReaders Reader slots.
+ * @returns Where its parts are; `endPage` is not above `firstPage` if nothing is left for blocks.
+ */
+export function layout(length: number, maxReaders: number): Layout {
+  let top = HEADER_LENGTH;
+  const take = (words: number): Address => {
+    const address = top;
+    top += alignLine(words);
+    return address;
+  };
+  const sequence = take(SEQUENCE_WORDS);
+  const roots = take(ROOT_WORDS);
+  const orphans = take(ORPHAN_WORDS);
+  const readers = take(readerTableWords(maxReaders));
+  const callbacks = take(maxReaders * CALLBACK_WORDS);
+  const heap = take(HEAP_WORDS);
+  const magazines = take(maxReaders * MAGAZINE_WORDS);
+  const endPage = Math.floor(length / PAGE_WORDS);
+  const pageTable = take(endPage * PAGE_ENTRY_WORDS);
+  const firstPage = Math.ceil(top / PAGE_WORDS);
+  return {
+    sequence,
+    roots,
+    orphans,
+    readers,
+    callbacks,
+    heap,
+    magazines,
+    pageTable,
+    firstPage,
+    endPage,
+  };
+}
+
+/**
+ * Where a reader's magazines are.
+ *
+ * @param places The domain's layout.
+ * @param reader The reader.
+ * @returns The address.
+ */
+export function magazinesOf(places: Layout, reader: number): Address {
+  return places.magazines + reader * MAGAZINE_WORDS;
+}

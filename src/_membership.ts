@@ -1,0 +1,547 @@
+// One thread's membership of a domain: the parts of `Rcu` that structures are built on.
+
+import { CallbackCounters, Callbacks } from "./callbacks/_callbacks.ts";
+import { Orphans } from "./callbacks/_orphans.ts";
+import type { GracePeriodCookie } from "./grace_periods/cookie.ts";
+import { GracePeriods } from "./grace_periods/_grace_periods.ts";
+import { ScanDetector } from "./grace_periods/_scan.ts";
+import { Sequence } from "./grace_periods/_sequence.ts";
+import {
+  RcuStallError,
+  type StalledReader,
+  type StallReport,
+} from "./grace_periods/stall_report.ts";
+import {
+  HEADER_DEBUG,
+  HEADER_HIGH_WATER,
+  HEADER_MAX_READERS,
+  HEADER_STALL_TIMEOUT,
+  type Layout,
+  layout,
+  magazinesOf,
+} from "./_layout.ts";
+import type { Address } from "./memory/arena.ts";
+import { RcuMemoryError } from "./memory/errors.ts";
+import { Heap } from "./memory/_heap.ts";
+import { Roots } from "./memory/_roots.ts";
+import { measureText, readText, writeText } from "./memory/_text.ts";
+import { Reader } from "./readers/_reader.ts";
+import { ReaderTable } from "./readers/_slots.ts";
+import {
+  acquire,
+  holderOf,
+  lockOwner,
+  release,
+  tryAcquire,
+} from "./sync/_mutex.ts";
+
+// Deno loads some globals when they are first used and runs pending microtasks meanwhile, which may
+// be anybody's code. That must not happen under a lock: use them now.
+void [performance, setTimeout, clearTimeout, queueMicrotask, crypto];
+
+/** How long an allocation waits for frees that other threads have deferred, in ms. */
+const OTHERS_PATIENCE = 250;
+/** A pause between two looks at what other threads do, in ms. */
+const NAP = 1;
+/** Longest wait that overload imposes on an updater, in ms. */
+const OVERLOAD_WAIT = 1;
+
+/** What a membership reports to its owner. */
+export interface MembershipEvents {
+  /** A callback threw, or a section was held across an await. */
+  onError(error: unknown): void;
+}
+
+/**
+ * A registered thread. `Rcu` is its public face; structures use it directly.
+ *
+ * Rules for structures:
+ *
+ * 1. Walk shared nodes between `reader.enter()` and `reader.exit()`.
+ * 2. Allocate before taking a lock; under a lock use `heap.tryAllocate` alone.
+ * 3. `retire` what was unlinked under the lock, and call `afterUpdate` when no
+ *    lock is held: it may run callbacks of the user.
+ */
+export class Membership {
+  readonly words: Int32Array;
+  readonly index: number;
+  readonly heap: Heap;
+  readonly reader: Reader;
+  readonly readers: ReaderTable;
+  readonly sequence: Sequence;
+  readonly periods: GracePeriods;
+  readonly callbacks: Callbacks;
+  readonly counters: CallbackCounters;
+  readonly roots: Roots;
+  readonly debug: boolean;
+  readonly stallTimeout: number;
+
+  readonly #detector: ScanDetector;
+  readonly #orphans: Orphans;
+  readonly #owner: number;
+  readonly #nap: Address;
+  #closed = false;
+  #departing = false;
+  #left = false;
+
+  constructor(words: Int32Array, name: string, events: MembershipEvents) {
+    const maxReaders = words[HEADER_MAX_READERS];
+    const places: Layout = layout(words.length, maxReaders);
+    this.words = words;
+    this.debug = words[HEADER_DEBUG] !== 0;
+    this.stallTimeout = words[HEADER_STALL_TIMEOUT];
+    this.readers = new ReaderTable(words, places.readers, maxReaders);
+    const record = this.readers.register();
+    if (record === undefined) {
+      throw new RangeError(
+        `Cannot join the domain as at most ${maxReaders} threads can (maxReaders): all slots are taken`,
+      );
+    }
+    const { index, generation } = record;
+    this.index = index;
+    this.#owner = lockOwner(index, generation);
+    this.#nap = this.readers.nap(index);
+    this.heap = new Heap(words, {
+      control: places.heap,
+      table: places.pageTable,
+      firstPage: places.firstPage,
+      endPage: places.endPage,
+      magazines: magazinesOf(places, index),
+      owner: this.#owner,
+      debug: this.debug,
+    });
+    this.sequence = new Sequence(words, places.sequence);
+    this.reader = new Reader(
+      words,
+      this.readers.slot(index),
+      this.sequence.address,
+    );
+    this.reader.onHeldAcrossAwait = events.onError;
+    this.#detector = new ScanDetector(words, this.readers);
+    this.periods = new GracePeriods(
+      words,
+      this.sequence,
+      this.#detector,
+      this.reader,
+      this.#nap,
+    );
+    this.#orphans = new Orphans(words, places.orphans, this.heap, this.#owner);
+    this.counters = new CallbackCounters(words, places.callbacks);
+    this.callbacks = new Callbacks(
+      words,
+      this.counters.line(index),
+      this.heap,
+      this.periods,
+      this.#orphans,
+      {
+        highWater: words[HEADER_HIGH_WATER],
+        onError: events.onError,
+        onForced: () => this.#force(),
+        onIdle: () => {
+          if (this.#departing) this.#leave();
+        },
+      },
+    );
+    this.roots = new Roots(words, places.roots, this.heap, this.#owner);
+    if (name !== "") this.#publishName(name);
+  }
+
+  /** Whether the membership has ended. */
+  get closed(): boolean {
+    return this.#closed;
+  }
+
+  /**
+   * Throws unless the membership is open.
+   *
+   * @param act What the caller was about to do, for the error.
+   */
+  assertOpen(act: string): void {
+    if (this.#closed) {
+      throw new Error(`Cannot ${act} as the Rcu must be open: it is closed`);
+    }
+  }
+
+  /**
+   * Throws if the thread is in a read section: nobody waits for a grace period there.
+   *
+   * @param act What the caller was about to do, for the error.
+   */
+  assertOutside(act: string): void {
+    if (this.reader.depth !== 0) {
+      throw new Error(
+        `Cannot ${act} inside a read section: it would wait for itself`,
+      );
+    }
+  }
+
+  // Locks
+
+  /**
+   * Takes a lock of a structure. Offline while it waits, so that it holds up no grace period.
+   *
+   * @param address The lock.
+   */
+  lock(address: Address): void {
+    if (!tryAcquire(this.words, address, this.#owner)) this.#lockSlow(address);
+  }
+
+  #lockSlow(address: Address): void {
+    const holder = holderOf(this.words, address);
+    if (holder === this.index) {
+      throw new Error("Cannot take a lock that this thread holds already");
+    }
+    if (this.reader.depth === 0) this.reader.goOffline();
+    if (!acquire(this.words, address, this.#owner, this.stallTimeout)) {
+      const reader = this.#describe(holder, this.stallTimeout, 0);
+      throw new RcuStallError(
+        `Cannot take a lock within ${this.stallTimeout} ms: ${
+          nameReaders([reader])
+        } holds it`,
+        {
+          age: this.stallTimeout,
+          readers: [reader],
+          pending: this.pendingOfAll(),
+        },
+      );
+    }
+  }
+
+  /**
+   * Takes a lock if it is free.
+   *
+   * @param address The lock.
+   * @returns Whether it was.
+   */
+  tryLock(address: Address): boolean {
+    return tryAcquire(this.words, address, this.#owner);
+  }
+
+  /**
+   * Gives a lock back.
+   *
+   * @param address The lock.
+   */
+  unlock(address: Address): void {
+    release(this.words, address);
+  }
+
+  // Memory
+
+  /**
+   * Allocates a block, waiting for deferred ones where that is allowed. No lock is held.
+   *
+   * @param size Words.
+   * @returns The block.
+   */
+  allocate(size: number): Address {
+    const block = this.heap.tryAllocate(size);
+    return block !== 0 ? block : this.#allocateSlowly(size);
+  }
+
+  #allocateSlowly(size: number): Address {
+    const heap = this.heap;
+    let stalled: StallReport | undefined;
+    let patience = performance.now() + OTHERS_PATIENCE;
+    heap.scavenge();
+    let block = heap.tryAllocate(size);
+    while (block === 0 && this.reader.depth === 0) {
+      this.callbacks.adopt();
+      const own = this.callbacks.frees;
+      if (own > 0) {
+        if (!this.#drain(this.stallTimeout)) {
+          stalled = this.stallReport(this.stallTimeout);
+          break;
+        }
+        if (this.callbacks.frees < own) {
+          patience = performance.now() + OTHERS_PATIENCE;
+        }
+      } else if (this.pendingOfAll() === this.callbacks.pending) {
+        break;
+      } else if (performance.now() > patience) {
+        break;
+      } else {
+        Atomics.wait(this.words, this.#nap, 0, NAP);
+      }
+      heap.scavenge();
+      block = heap.tryAllocate(size);
+    }
+    if (block !== 0) return block;
+    const { deferred, free } = heap.audit();
+    const why = stalled !== undefined
+      ? `${nameReaders(stalled.readers)} holds the grace period up`
+      : this.reader.depth !== 0
+      ? "inside a read section it cannot wait for a grace period"
+      : "raise capacity or store less";
+    throw new RcuMemoryError(
+      `Cannot allocate ${size * 4} bytes as they must fit into the arena: ` +
+        `${free} bytes are free in all and ${deferred} wait for a grace period; ${why}`,
+      { requested: size * 4, available: free, deferred },
+    );
+  }
+
+  /** Waits for one period and reclaims what it covers. */
+  #drain(timeout: number): boolean {
+    this.reader.goOffline();
+    this.callbacks.processCallbacks();
+    const cookie = this.callbacks.waitsFor;
+    if (cookie === undefined) return true;
+    if (!this.periods.wait(cookie, timeout, true)) return false;
+    this.callbacks.processCallbacks();
+    return true;
+  }
+
+  /** Overload: the updater waits a moment for the period that its callbacks need. */
+  #force(): void {
+    this.sequence.countForced();
+    const cookie = this.callbacks.waitsFor;
+    if (cookie === undefined || this.reader.depth !== 0) return;
+    this.reader.goOffline();
+    this.periods.wait(cookie, OVERLOAD_WAIT, true);
+  }
+
+  /**
+   * Defers the freeing of a block that has just been unlinked.
+   *
+   * @param block A block that no new reader can find.
+   */
+  retire(block: Address): void {
+    this.callbacks.deferFree(block, this.heap.tagOf(block));
+  }
+
+  /** Gives callbacks a chance to run. No lock is held. */
+  afterUpdate(): void {
+    if (this.reader.depth === 0) this.callbacks.checkCallbacks();
+  }
+
+  // Waiting
+
+  /**
+   * Blocks until a period has ended.
+   *
+   * @param timeout Longest wait in ms.
+   * @param expedited Whether to hurry.
+   */
+  synchronizeSync(timeout: number, expedited: boolean): void {
+    this.reader.goOffline();
+    if (expedited) this.sequence.countExpedited();
+    const cookie = this.periods.start();
+    if (!this.periods.wait(cookie, timeout, expedited)) {
+      this.#throwStalled("wait for a grace period", timeout);
+    }
+  }
+
+  /**
+   * Waits until a period has ended.
+   *
+   * @param expedited Whether to hurry.
+   * @param signal Ends the wait early.
+   */
+  async synchronize(
+    expedited: boolean,
+    signal: AbortSignal | undefined,
+  ): Promise<void> {
+    const begin = performance.now();
+    if (expedited) this.sequence.countExpedited();
+    const cookie = this.periods.start();
+    if (!await this.periods.waitAsync(cookie, expedited, signal)) {
+      this.#throwAborted("wait for a grace period", begin, signal!);
+    }
+  }
+
+  /**
+   * Blocks until every callback that any thread had enqueued is done.
+   *
+   * @param timeout Longest wait in ms.
+   */
+  barrierSync(timeout: number): void {
+    const deadline = performance.now() + timeout;
+    const done = this.#barrier();
+    while (!done()) {
+      const left = deadline - performance.now();
+      if (left <= 0) this.#throwStalled("finish a barrier", timeout);
+      if (this.callbacks.waitsFor === undefined) {
+        this.reader.goOffline();
+        Atomics.wait(this.words, this.#nap, 0, NAP);
+      } else {
+        this.#drain(left);
+      }
+    }
+  }
+
+  /**
+   * Waits until every callback that any thread had enqueued is done.
+   *
+   * @param signal Ends the wait early.
+   */
+  async barrier(signal: AbortSignal | undefined): Promise<void> {
+    const begin = performance.now();
+    const done = this.#barrier();
+    let pause = 0;
+    while (!done()) {
+      if (signal?.aborted) {
+        this.#throwAborted("finish a barrier", begin, signal);
+      }
+      const cookie = this.callbacks.waitsFor;
+      if (cookie !== undefined) {
+        await this.periods.waitAsync(cookie, false, signal);
+      } else {
+        await new Promise((resolve) => setTimeout(resolve, pause));
+        pause = Math.min(pause + 1, 10);
+      }
+    }
+  }
+
+  /** Takes note of what every thread has enqueued; the result says whether that is done. */
+  #barrier(): () => boolean {
+    this.callbacks.adopt();
+    const goals: number[] = [];
+    for (let reader = 0; reader < this.readers.count; reader++) {
+      goals.push(this.counters.enqueued(reader));
+    }
+    return () => {
+      // A thread that closes leaves its blocks behind; they are ours then.
+      if (this.#orphans.count > 0) {
+        this.callbacks.adopt();
+        goals[this.index] = this.counters.enqueued(this.index);
+      }
+      this.callbacks.processCallbacks();
+      // Pairs with: the stores of the two counters in Callbacks.
+      return this.#orphans.count === 0 &&
+        goals.every((goal, reader) =>
+          ((this.counters.invoked(reader) - goal) | 0) >= 0 ||
+          this.counters.pending(reader) === 0
+        );
+    };
+  }
+
+  // Reports
+
+  /** Callbacks of all threads that wait, orphans included. */
+  pendingOfAll(): number {
+    let pending = this.#orphans.count;
+    for (let reader = 0; reader < this.readers.count; reader++) {
+      pending += this.counters.pending(reader);
+    }
+    return pending;
+  }
+
+  /**
+   * Who is in the way of the period in progress.
+   *
+   * @param age How long the caller has waited, in ms.
+   * @returns The report.
+   */
+  stallReport(age: number): StallReport {
+    const readers: StalledReader[] = [];
+    this.#detector.blocking(this.sequence.current(), (reader, announced) => {
+      const behind = this.sequence.started() -
+        this.sequence.periodOf(announced);
+      readers.push(this.#describe(reader, age, behind));
+    });
+    return { age, readers, pending: this.pendingOfAll() };
+  }
+
+  /**
+   * The name of a reader.
+   *
+   * @param reader Its index.
+   * @returns The name, or "".
+   */
+  nameOf(reader: number): string {
+    // A thread that leaves retires its name like any other block.
+    this.reader.enter();
+    const block = this.readers.nameOf(reader);
+    const name = block === 0 ? "" : readText(this.words, block);
+    this.reader.exit();
+    return name;
+  }
+
+  #describe(id: number, age: number, behind: number): StalledReader {
+    return { id, name: this.nameOf(id), age, behind };
+  }
+
+  #throwStalled(act: string, timeout: number): never {
+    const report = this.stallReport(timeout);
+    throw new RcuStallError(
+      `Cannot ${act} within ${timeout} ms: ${describeStall(report)}`,
+      report,
+    );
+  }
+
+  #throwAborted(act: string, begin: number, signal: AbortSignal): never {
+    const report = this.stallReport(performance.now() - begin);
+    throw new RcuStallError(
+      `Cannot ${act} as the signal was aborted: ${describeStall(report)}`,
+      report,
+      { cause: signal.reason },
+    );
+  }
+
+  // Leaving
+
+  #publishName(name: string): void {
+    let block: Address;
+    try {
+      block = this.allocate(measureText(name));
+    } catch (error) {
+      this.readers.unregister(this.index);
+      throw error;
+    }
+    writeText(this.words, block, name);
+    this.readers.setName(this.index, block);
+  }
+
+  /**
+   * Ends the membership. Deferred blocks pass to other threads; the slot stays
+   * until this thread's closures have run.
+   */
+  close(): void {
+    if (this.#closed) return;
+    this.assertOutside("close");
+    this.#closed = true;
+    this.reader.goOffline();
+    const name = this.readers.nameOf(this.index);
+    if (name !== 0) {
+      this.readers.setName(this.index, 0);
+      this.retire(name);
+    }
+    // Where nobody is reading, everything is reclaimed here and now.
+    this.callbacks.processCallbacks();
+    this.callbacks.processCallbacks();
+    this.reader.close();
+    this.#departing = true;
+    this.callbacks.leave();
+  }
+
+  #leave(): void {
+    if (this.#left) return;
+    this.#left = true;
+    this.heap.flush();
+    this.readers.unregister(this.index);
+  }
+
+  /**
+   * A cookie for what has been unlinked until now; the period begins.
+   *
+   * @returns The cookie.
+   */
+  startPoll(): GracePeriodCookie {
+    return this.periods.start();
+  }
+}
+
+function nameReaders(readers: StalledReader[]): string {
+  return readers.map(({ id, name }) =>
+    name === "" ? `reader ${id}` : `reader ${id} ("${name}")`
+  ).join(", ");
+}
+
+function describeStall(report: StallReport): string {
+  const { readers, pending } = report;
+  return readers.length === 0
+    ? `no reader is in the way now; ${pending} callbacks wait`
+    : `${
+      nameReaders(readers)
+    } did not pass a quiescent state; ${pending} callbacks wait`;
+}

@@ -1,0 +1,77 @@
+/**
+ * What is known about a grace period that does not end.
+ *
+ * @example Reading one
+ * ```ts
+ * import { Rcu, RcuStallError, type StallReport } from "@grace/rcu";
+ * import { assertEquals, assertThrows } from "@std/assert";
+ *
+ * using rcu = Rcu.create({ name: "updater" });
+ * using other = Rcu.attach(rcu.handle, { name: "reader" });
+ * using section = other.readLock();
+ * const error = assertThrows(
+ *   () => rcu.synchronizeSync({ timeout: 10 }),
+ *   RcuStallError,
+ * );
+ * const report: StallReport = error.report;
+ * assertEquals(report.readers.map((reader) => reader.name), ["reader"]);
+ * ```
+ */
+export interface StallReport {
+  /** How long the reporting thread has waited, in ms. */
+  age: number;
+  /** The readers that are in the way. */
+  readers: StalledReader[];
+  /** Callbacks and deferred frees of all threads that wait. */
+  pending: number;
+}
+
+/** A reader that holds up a grace period. */
+export interface StalledReader {
+  /** Its `readerId`. */
+  id: number;
+  /** The name that it gave when it joined, or `""`. */
+  name: string;
+  /** How long the reporting thread has seen it in the way, in ms. */
+  age: number;
+  /** How many grace periods have begun since its last quiescent state. */
+  behind: number;
+}
+
+/**
+ * Thrown when a wait runs into its limit because a reader does not pass a
+ * quiescent state, or because a thread does not give back a lock.
+ *
+ * @example Who is in the way
+ * ```ts
+ * import { Rcu, RcuStallError } from "@grace/rcu";
+ * import { assertEquals, assertThrows } from "@std/assert";
+ *
+ * using rcu = Rcu.create();
+ * using other = Rcu.attach(rcu.handle);
+ * using section = other.readLock();
+ * const error = assertThrows(
+ *   () => rcu.synchronizeSync({ timeout: 10 }),
+ *   RcuStallError,
+ * );
+ * assertEquals(error.report.readers[0].id, other.readerId);
+ * ```
+ */
+export class RcuStallError extends Error {
+  /** The name of the error, always `"RcuStallError"`. */
+  override readonly name = "RcuStallError";
+  /** Who is in the way, and since when. */
+  readonly report: StallReport;
+
+  /**
+   * Made by the waits of this package.
+   *
+   * @param message What was waited for.
+   * @param report Who is in the way.
+   * @param options An optional cause: the reason of the signal that ended the wait.
+   */
+  constructor(message: string, report: StallReport, options?: ErrorOptions) {
+    super(message, options);
+    this.report = report;
+  }
+}

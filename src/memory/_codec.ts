@@ -1,0 +1,147 @@
+// What structures need to know of a codec: one word, or a block of its own.
+
+import type { Address } from "./arena.ts";
+import type { Codec, KeyCodec } from "./codec.ts";
+
+/** A codec whose values fit one word: they are stored in place. */
+export abstract class WordCodec<T> implements Codec<T> {
+  abstract readonly schema: string;
+
+  /**
+   * Checks a value.
+   *
+   * @param value What the caller passed.
+   * @returns Its word.
+   */
+  abstract toWord(value: T): number;
+
+  /**
+   * Turns a word back.
+   *
+   * @param word The word.
+   * @returns The value.
+   */
+  abstract fromWord(word: number): T;
+}
+
+/**
+ * A codec whose values need a run of words. Writing goes in steps, so that
+ * nothing is half done when the value is bad or memory runs out: `prepare`
+ * checks, `measure` sizes, `write` fills a block that is not published yet.
+ */
+export abstract class BlockCodec<T, Prepared = T, View = T>
+  implements Codec<T, View> {
+  abstract readonly schema: string;
+  /** Whether a decoded value can be given out again, being immutable, and is worth keeping. */
+  abstract readonly reusable: boolean;
+
+  /**
+   * Checks a value and brings it into the form that is written.
+   *
+   * @param value What the caller passed.
+   * @returns The form.
+   */
+  abstract prepare(value: T): Prepared;
+
+  /**
+   * Sizes a prepared value.
+   *
+   * @param prepared The value.
+   * @returns Words.
+   */
+  abstract measure(prepared: Prepared): number;
+
+  /**
+   * Writes a prepared value.
+   *
+   * @param words The arena's words.
+   * @param address Where to.
+   * @param prepared The value.
+   */
+  abstract write(words: Int32Array, address: Address, prepared: Prepared): void;
+
+  /**
+   * Reads a value: a copy, or something immutable.
+   *
+   * @param words The arena's words.
+   * @param address Where it begins.
+   * @returns The value.
+   */
+  abstract read(words: Int32Array, address: Address): T;
+
+  /**
+   * Looks at a value without copying it.
+   *
+   * @param words The arena's words.
+   * @param address Where it begins.
+   * @param check Throws when the view's section is over; `undefined` outside debug mode.
+   * @returns The view.
+   */
+  abstract view(
+    words: Int32Array,
+    address: Address,
+    check: (() => void) | undefined,
+  ): View;
+
+  /**
+   * How long a stored value is.
+   *
+   * @param words The arena's words.
+   * @param address Where it begins.
+   * @returns Words.
+   */
+  abstract wordsAt(words: Int32Array, address: Address): number;
+}
+
+/** A codec of keys that need more than a word: they are hashed and compared in place. */
+export abstract class BlockKeyCodec<K, Prepared = K, View = K>
+  extends BlockCodec<K, Prepared, View>
+  implements KeyCodec<K> {
+  /**
+   * Hashes a key.
+   *
+   * @param key A prepared key.
+   * @param seed The table's secret.
+   * @returns 32 bits.
+   */
+  abstract hash(key: Prepared, seed: number): number;
+
+  /**
+   * Compares a stored key.
+   *
+   * @param words The arena's words.
+   * @param address Where it begins.
+   * @param key A prepared key.
+   * @returns Whether they are the same key.
+   */
+  abstract equals(words: Int32Array, address: Address, key: Prepared): boolean;
+}
+
+/**
+ * Mixes a word so that every bit of it moves every bit of the result; the
+ * finalizer of MurmurHash3 (Appleby, 2011; public domain).
+ *
+ * @param word The word.
+ * @returns 32 bits.
+ */
+export function mix(word: number): number {
+  word = Math.imul(word ^ (word >>> 16), 0x85ebca6b);
+  word = Math.imul(word ^ (word >>> 13), 0xc2b2ae35);
+  return word ^ (word >>> 16);
+}
+
+/**
+ * How an error message shows a value.
+ *
+ * @param value The value.
+ * @returns A short text.
+ */
+export function show(value: unknown): string {
+  if (typeof value === "string") {
+    return JSON.stringify(value.length > 40 ? value.slice(0, 40) + "…" : value);
+  }
+  if (typeof value === "object" && value !== null) {
+    return `an object of type ${value.constructor?.name ?? "Object"}`;
+  }
+  return Object.is(value, -0) ? "-0" : String(value);
+}

@@ -1,0 +1,347 @@
+// The codecs of numbers, strings, bytes and JSON values.
+
+import type { Address } from "./arena.ts";
+import { BlockCodec, BlockKeyCodec, mix, show, WordCodec } from "./_codec.ts";
+import type { Codec, KeyCodec } from "./codec.ts";
+import {
+  equalsText,
+  hashText,
+  LONGEST_TEXT,
+  measureText,
+  readText,
+  textWords,
+  writeText,
+} from "./_text.ts";
+
+class U32 extends WordCodec<number> {
+  readonly schema = "u32";
+  toWord(value: number): number {
+    if (value >>> 0 !== value) refuseInteger("u32", 0, 2 ** 32 - 1, value);
+    return value | 0;
+  }
+  fromWord(word: number): number {
+    return word >>> 0;
+  }
+}
+
+class I32 extends WordCodec<number> {
+  readonly schema = "i32";
+  toWord(value: number): number {
+    if ((value | 0) !== value) {
+      refuseInteger("i32", -(2 ** 31), 2 ** 31 - 1, value);
+    }
+    return value | 0;
+  }
+  fromWord(word: number): number {
+    return word;
+  }
+}
+
+const double = new Float64Array(1);
+const halves = new Int32Array(double.buffer);
+
+class F64 extends BlockKeyCodec<number> {
+  readonly schema = "f64";
+  readonly reusable = false;
+  prepare(value: number): number {
+    if (typeof value !== "number") refuseType("f64", "a number", value);
+    return value;
+  }
+  measure(): number {
+    return 2;
+  }
+  wordsAt(): number {
+    return 2;
+  }
+  write(words: Int32Array, address: Address, value: number): void {
+    double[0] = value;
+    words[address] = halves[0];
+    words[address + 1] = halves[1];
+  }
+  read(words: Int32Array, address: Address): number {
+    halves[0] = words[address];
+    halves[1] = words[address + 1];
+    return double[0];
+  }
+  view(words: Int32Array, address: Address): number {
+    return this.read(words, address);
+  }
+  // As in a Map: NaN is one key whatever its bits, and -0 is 0.
+  hash(key: number, seed: number): number {
+    double[0] = key === 0 ? 0 : key;
+    if (key !== key) return mix(seed);
+    return mix(halves[0] ^ mix(halves[1] ^ seed));
+  }
+  equals(words: Int32Array, address: Address, key: number): boolean {
+    const stored = this.read(words, address);
+    return stored === key || (stored !== stored && key !== key);
+  }
+}
+
+class Text extends BlockKeyCodec<string> {
+  readonly schema = "string";
+  readonly reusable = true;
+  prepare(value: string): string {
+    if (typeof value !== "string") refuseType("string", "a string", value);
+    if (value.length > LONGEST_TEXT) {
+      throw new RangeError(
+        `Cannot store a string as it must have at most ${LONGEST_TEXT} UTF-16 units: received ${value.length}`,
+      );
+    }
+    return value;
+  }
+  measure(value: string): number {
+    return measureText(value);
+  }
+  wordsAt(words: Int32Array, address: Address): number {
+    return textWords(words, address);
+  }
+  write(words: Int32Array, address: Address, value: string): void {
+    writeText(words, address, value);
+  }
+  read(words: Int32Array, address: Address): string {
+    return readText(words, address);
+  }
+  view(words: Int32Array, address: Address): string {
+    return readText(words, address);
+  }
+  hash(key: string, seed: number): number {
+    return hashText(key, seed);
+  }
+  equals(words: Int32Array, address: Address, key: string): boolean {
+    return equalsText(words, address, key);
+  }
+}
+
+class Bytes extends BlockKeyCodec<Uint8Array> {
+  readonly schema = "bytes";
+  readonly reusable = false;
+  prepare(value: Uint8Array): Uint8Array {
+    if (!(value instanceof Uint8Array)) {
+      refuseType("bytes", "a Uint8Array", value);
+    }
+    return value;
+  }
+  measure(value: Uint8Array): number {
+    return 1 + ((value.length + 3) >>> 2);
+  }
+  wordsAt(words: Int32Array, address: Address): number {
+    return 1 + ((words[address] + 3) >>> 2);
+  }
+  write(words: Int32Array, address: Address, value: Uint8Array): void {
+    words[address] = value.length;
+    const tail = address + ((value.length + 3) >>> 2);
+    // Not past the value: what pads the last word is zero, so that words can be compared.
+    if (value.length > 0) words[tail] = 0;
+    bytesAt(words, address + 1, value.length).set(value);
+  }
+  read(words: Int32Array, address: Address): Uint8Array {
+    return bytesAt(words, address + 1, words[address]).slice();
+  }
+  view(
+    words: Int32Array,
+    address: Address,
+    check: (() => void) | undefined,
+  ): Uint8Array {
+    const bytes = bytesAt(words, address + 1, words[address]);
+    return check === undefined ? bytes : guard(bytes, check);
+  }
+  hash(key: Uint8Array, seed: number): number {
+    let h = seed ^ key.length;
+    for (let i = 0; i < key.length; i++) {
+      h = Math.imul(h ^ key[i], 0x01000193);
+      h ^= h >>> 15;
+    }
+    return h;
+  }
+  equals(words: Int32Array, address: Address, key: Uint8Array): boolean {
+    if (words[address] !== key.length) return false;
+    for (let i = 0, at = address + 1; i < key.length; i += 4, at++) {
+      // Bytes past the end read as undefined, hence as 0, like the padding.
+      const word = key[i] | (key[i + 1] << 8) | (key[i + 2] << 16) |
+        (key[i + 3] << 24);
+      if (words[at] !== word) return false;
+    }
+    return true;
+  }
+}
+
+class Json<T> extends BlockCodec<T, string> {
+  readonly schema = "json";
+  readonly reusable = true;
+  prepare(value: T): string {
+    const text = JSON.stringify(value) as string | undefined;
+    if (text === undefined) refuseType("json", "a JSON value", value);
+    return text!;
+  }
+  measure(text: string): number {
+    return measureText(text);
+  }
+  wordsAt(words: Int32Array, address: Address): number {
+    return textWords(words, address);
+  }
+  write(words: Int32Array, address: Address, text: string): void {
+    writeText(words, address, text);
+  }
+  read(words: Int32Array, address: Address): T {
+    return deepFreeze(JSON.parse(readText(words, address))) as T;
+  }
+  view(words: Int32Array, address: Address): T {
+    return this.read(words, address);
+  }
+}
+
+/**
+ * Integers from 0 to 4,294,967,295, one word each.
+ *
+ * @example Counting
+ * ```ts
+ * import { Rcu, RcuCell, u32 } from "@grace/rcu";
+ * import { assertEquals } from "@std/assert";
+ *
+ * using rcu = Rcu.create();
+ * const cell = RcuCell.open(rcu, "n", { value: u32, initial: 4294967295 });
+ * assertEquals(cell.get(), 4294967295);
+ * ```
+ */
+export const u32: KeyCodec<number> & Codec<number> = new U32();
+
+/**
+ * Integers from -2,147,483,648 to 2,147,483,647, one word each.
+ *
+ * @example Signed
+ * ```ts
+ * import { i32, Rcu, RcuCell } from "@grace/rcu";
+ * import { assertEquals } from "@std/assert";
+ *
+ * using rcu = Rcu.create();
+ * const cell = RcuCell.open(rcu, "n", { value: i32, initial: -1 });
+ * assertEquals(cell.get(), -1);
+ * ```
+ */
+export const i32: KeyCodec<number> & Codec<number> = new I32();
+
+/**
+ * Any number, two words each. As a key, `NaN` equals itself and -0 equals 0.
+ *
+ * @example Keys as in a Map
+ * ```ts
+ * import { f64, Rcu, RcuMap } from "@grace/rcu";
+ * import { assertEquals } from "@std/assert";
+ *
+ * using rcu = Rcu.create();
+ * const map = RcuMap.open(rcu, "m", { key: f64, value: f64 });
+ * assertEquals(map.set(NaN, 0.5).get(NaN), 0.5);
+ * ```
+ */
+export const f64: KeyCodec<number> & Codec<number> = new F64();
+
+/**
+ * Strings of any length up to 536,870,911 UTF-16 units, lone surrogates
+ * included: one byte a unit where all are below 256, else two.
+ *
+ * @example Any string
+ * ```ts
+ * import { Rcu, RcuCell, string } from "@grace/rcu";
+ * import { assertEquals } from "@std/assert";
+ *
+ * using rcu = Rcu.create();
+ * const cell = RcuCell.open(rcu, "s", { value: string, initial: "" });
+ * cell.set("grüße 👋");
+ * assertEquals(cell.get(), "grüße 👋");
+ * ```
+ */
+export const string: KeyCodec<string> & Codec<string> = new Text();
+
+/**
+ * Byte arrays. `get` returns a copy; `view` shows the shared memory itself.
+ *
+ * @example A copy
+ * ```ts
+ * import { bytes, Rcu, RcuCell } from "@grace/rcu";
+ * import { assertEquals } from "@std/assert";
+ *
+ * using rcu = Rcu.create();
+ * const initial = new Uint8Array([1, 2, 3]);
+ * const cell = RcuCell.open(rcu, "b", { value: bytes, initial });
+ * assertEquals(cell.get(), initial);
+ * ```
+ */
+export const bytes: KeyCodec<Uint8Array> & Codec<Uint8Array> = new Bytes();
+
+const anyJson = new Json<unknown>();
+
+/**
+ * Whatever `JSON.stringify` keeps. A thread decodes a value once per version,
+ * freezes it, and gives the same object out again.
+ *
+ * @typeParam T The type of the values; not checked.
+ * @returns The codec.
+ *
+ * @example Decoded once
+ * ```ts
+ * import { json, Rcu, RcuMap, string } from "@grace/rcu";
+ * import { assertEquals, assertStrictEquals } from "@std/assert";
+ *
+ * using rcu = Rcu.create();
+ * const map = RcuMap.open(rcu, "users", {
+ *   key: string,
+ *   value: json<{ roles: string[] }>(),
+ * });
+ * map.set("ada", { roles: ["admin"] });
+ * assertEquals(map.get("ada")?.roles, ["admin"]);
+ * assertStrictEquals(map.get("ada"), map.get("ada"));
+ * ```
+ */
+export function json<T>(): Codec<T> {
+  return anyJson as unknown as Codec<T>;
+}
+
+function bytesAt(
+  words: Int32Array,
+  address: Address,
+  length: number,
+): Uint8Array {
+  return new Uint8Array(words.buffer, address * 4, length);
+}
+
+/** A view that says so when it is used after its section. */
+function guard(bytes: Uint8Array, check: () => void): Uint8Array {
+  return new Proxy(bytes, {
+    get(target, property) {
+      check();
+      const value = Reflect.get(target, property, target);
+      return typeof value === "function" ? value.bind(target) : value;
+    },
+  });
+}
+
+function deepFreeze(value: unknown): unknown {
+  if (typeof value === "object" && value !== null) {
+    Object.values(value).forEach(deepFreeze);
+    Object.freeze(value);
+  }
+  return value;
+}
+
+function refuseInteger(
+  schema: string,
+  least: number,
+  most: number,
+  value: unknown,
+): never {
+  const message =
+    `Cannot store a value as ${schema} as it must be an integer from ${least} to ${most}: received ${
+      show(value)
+    }`;
+  if (typeof value !== "number") throw new TypeError(message);
+  throw new RangeError(message);
+}
+
+function refuseType(schema: string, must: string, value: unknown): never {
+  throw new TypeError(
+    `Cannot store a value as ${schema} as it must be ${must}: received ${
+      show(value)
+    }`,
+  );
+}

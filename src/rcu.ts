@@ -1,0 +1,888 @@
+// The public face of a thread's membership.
+
+import type { CallbackPolicy } from "./callbacks/policy.ts";
+import { createDomain, openDomain } from "./_domain.ts";
+import type { GracePeriodCookie } from "./grace_periods/cookie.ts";
+import { Membership } from "./_membership.ts";
+import type { Address, Arena, MemoryAudit } from "./memory/arena.ts";
+
+/**
+ * The internals behind an open `Rcu`, for structures.
+ *
+ * @param rcu What the caller got as its first argument.
+ * @param act What the caller was about to do, for the error.
+ * @returns The membership.
+ */
+export let membershipOf: (rcu: Rcu, act: string) => Membership;
+
+/** How a new domain is laid out and behaves. */
+export interface RcuOptions {
+  /**
+   * Bytes reserved for the domain, committed as they are touched; rounded down
+   * to a multiple of 16,384. From 2 MiB to 8 GiB.
+   *
+   * @default {268435456}
+   */
+  capacity?: number;
+  /**
+   * Most threads at a time, from 1 to 4,096.
+   *
+   * @default {64}
+   */
+  maxReaders?: number;
+  /**
+   * How the end of a grace period is noticed. `scan`: whoever wants one polls
+   * the readers' slots.
+   *
+   * @default {"scan"}
+   */
+  detector?: "scan";
+  /**
+   * When callbacks run.
+   *
+   * @default {{ mode: "immediate" }}
+   */
+  callbacks?: CallbackPolicy;
+  /**
+   * Pending callbacks of one thread that count as overload, from 1: beyond
+   * it, the updater waits up to 1 ms for a grace period, once per so many.
+   *
+   * @default {10000}
+   */
+  highWater?: number;
+  /**
+   * How long a blocking wait lasts before it gives up, in ms, from 1.
+   *
+   * @default {10000}
+   */
+  stallTimeout?: number;
+  /**
+   * Whether every use is checked and freed memory is poisoned.
+   *
+   * @default {false}
+   */
+  debug?: boolean;
+  /**
+   * This thread's name in statistics and stall reports.
+   *
+   * @default {""}
+   */
+  name?: string;
+}
+
+/** How a thread joins a domain. */
+export interface AttachOptions {
+  /**
+   * The thread's name in statistics and stall reports.
+   *
+   * @default {""}
+   */
+  name?: string;
+}
+
+/**
+ * What a thread needs to join a domain: a plain object that `postMessage`
+ * carries to a worker.
+ */
+export interface RcuHandle {
+  /** Always `"rcu"`. */
+  kind: "rcu";
+  /** The version of the memory's layout. */
+  version: number;
+  /** The domain's memory. */
+  buffer: SharedArrayBuffer;
+  /** The domain's identity. */
+  id: string;
+}
+
+/** How long to wait, asynchronously. */
+export interface SynchronizeOptions {
+  /**
+   * Whether to look again as often as possible instead of ever less often.
+   *
+   * @default {false}
+   */
+  expedited?: boolean;
+  /** Ends the wait early. */
+  signal?: AbortSignal;
+}
+
+/** How long to wait, blocking. */
+export interface SynchronizeSyncOptions {
+  /**
+   * Whether to look again as often as possible instead of ever less often.
+   *
+   * @default {false}
+   */
+  expedited?: boolean;
+  /**
+   * Longest wait in ms, from 0.
+   *
+   * @default {RcuOptions.stallTimeout}
+   */
+  timeout?: number;
+}
+
+/** How long to wait for callbacks. */
+export interface BarrierOptions {
+  /** Ends the wait early. */
+  signal?: AbortSignal;
+}
+
+/** What a domain has done and holds, at one moment. */
+export interface RcuStats {
+  /** Grace periods since the domain was created. */
+  gracePeriods: {
+    /** Periods that have begun. */
+    started: number;
+    /** Periods that have ended. */
+    completed: number;
+    /** Waits that asked for an expedited period. */
+    expedited: number;
+    /** Periods that overload forced. */
+    forced: number;
+  };
+  /** Callbacks and deferred frees. */
+  callbacks: {
+    /** Those of all threads that wait. */
+    pending: number;
+    /** The largest number that waited in one thread, of the threads registered now. */
+    peak: number;
+    /** Those invoked by the records of all threads, modulo 2³². */
+    invoked: number;
+  };
+  /** Where every byte is. */
+  memory: MemoryAudit;
+  /** The registered threads. */
+  readers: ReaderStats[];
+}
+
+/** A registered thread. */
+export interface ReaderStats {
+  /** Its `readerId`. */
+  id: number;
+  /** Its name, or `""`. */
+  name: string;
+  /** Whether it may be in a read section. */
+  online: boolean;
+  /** How many grace periods had begun when it last announced a quiescent state; 0 while offline. */
+  observed: number;
+  /** Its callbacks and deferred frees that wait. */
+  pending: number;
+}
+
+/** An open read section. Disposing of it a second time does nothing. */
+export interface ReadSection extends Disposable {
+  /** Whether it is still open. */
+  readonly open: boolean;
+}
+
+/**
+ * One thread's membership of a domain: a set of threads that share one buffer
+ * and wait for each other's read sections before they reuse memory.
+ *
+ * Read sections cost next to nothing, never block and never retry. They are
+ * synchronous: the turn of the event loop bounds them. A tight loop of
+ * sections does not hold up grace periods; a long computation that does not
+ * return to the event loop and reads in between should call
+ * {@linkcode Rcu.quiescentState} or {@linkcode Rcu.threadOffline}.
+ *
+ * Dispatches `"error"` (an `ErrorEvent`) when a callback threw or a read
+ * section was held across an `await`; unless a listener calls
+ * `preventDefault()`, the error is also printed with `console.error`.
+ *
+ * @example Two threads, one map
+ * ```ts
+ * import { Rcu, RcuMap, u32 } from "@grace/rcu";
+ * import { assertEquals } from "@std/assert";
+ *
+ * using main = Rcu.create({ name: "main" });
+ * const map = RcuMap.open(main, "ports", { key: u32, value: u32 });
+ * map.set(443, 8443);
+ *
+ * // In a worker: Rcu.attach(event.data) on a handle that was posted to it.
+ * using worker = Rcu.attach(main.handle, { name: "worker" });
+ * const same = RcuMap.open(worker, "ports", { key: u32, value: u32 });
+ * assertEquals(same.get(443), 8443);
+ * ```
+ */
+export class Rcu extends EventTarget implements Disposable {
+  /** What {@linkcode Rcu.attach} needs in another thread. */
+  readonly handle: RcuHandle;
+  /** The domain's memory, for structures of one's own. */
+  readonly memory: Arena;
+
+  readonly #membership: Membership;
+
+  static {
+    membershipOf = (rcu, act) => {
+      if (!(#membership in Object(rcu))) {
+        throw new TypeError(
+          `Cannot ${act} as its first argument must be an Rcu: received ${rcu}`,
+        );
+      }
+      rcu.#membership.assertOpen(act);
+      return rcu.#membership;
+    };
+  }
+
+  private constructor(handle: RcuHandle, words: Int32Array, name: string) {
+    super();
+    this.handle = handle;
+    const membership = new Membership(words, name, {
+      onError: (error) => this.#report(error),
+    });
+    this.#membership = membership;
+    this.memory = arenaOf(membership);
+  }
+
+  /**
+   * Creates a domain and registers the calling thread.
+   *
+   * @param options How the domain is laid out and behaves.
+   * @returns The calling thread's membership.
+   * @throws {RangeError} If an option is out of range or the memory cannot be had.
+   * @throws {TypeError} If an option is of the wrong type.
+   *
+   * @example A small domain
+   * ```ts
+   * import { Rcu } from "@grace/rcu";
+   * import { assertEquals } from "@std/assert";
+   *
+   * using rcu = Rcu.create({ capacity: 4 * 2 ** 20, maxReaders: 8 });
+   * assertEquals(rcu.memory.audit().capacity, 4 * 2 ** 20);
+   * ```
+   */
+  static create(options: RcuOptions = {}): Rcu {
+    const { handle, words, name } = createDomain(options);
+    return new Rcu(handle, words, name);
+  }
+
+  /**
+   * Registers the calling thread with a domain that another thread created.
+   *
+   * @param handle The other thread's `handle`.
+   * @param options The thread's name.
+   * @returns The calling thread's membership.
+   * @throws {TypeError} If `handle` is not that of a domain, or of another layout version.
+   * @throws {RangeError} If `maxReaders` threads are registered already.
+   *
+   * @example Joining
+   * ```ts
+   * import { Rcu } from "@grace/rcu";
+   * import { assertEquals } from "@std/assert";
+   *
+   * using creator = Rcu.create();
+   * using rcu = Rcu.attach(creator.handle, { name: "second" });
+   * assertEquals(rcu.stats().readers.map((reader) => reader.name), ["", "second"]);
+   * ```
+   */
+  static attach(handle: RcuHandle, options: AttachOptions = {}): Rcu {
+    const { words, name } = openDomain(handle, options);
+    return new Rcu(handle, words, name);
+  }
+
+  /** This thread's number in statistics and stall reports, from 0. */
+  get readerId(): number {
+    return this.#membership.index;
+  }
+
+  // Read side
+
+  /**
+   * Runs a function as one read section: what it finds stays intact until it
+   * returns. Sections nest.
+   *
+   * @typeParam T What the function returns.
+   * @param section The function; synchronous.
+   * @returns What it returned.
+   * @throws {TypeError} If it returned a promise: a section cannot span an `await`.
+   * @throws {Error} If the membership is closed.
+   *
+   * @example Two lookups that belong together
+   * ```ts
+   * import { Rcu, RcuMap, string } from "@grace/rcu";
+   * import { assertEquals } from "@std/assert";
+   *
+   * using rcu = Rcu.create();
+   * const users = RcuMap.open(rcu, "users", { key: string, value: string });
+   * users.replaceAll([["alice", "admin"], ["admin", "rw"]]);
+   * const rights = rcu.read(() => users.get(users.get("alice")!));
+   * assertEquals(rights, "rw");
+   * ```
+   */
+  read<T>(section: () => T): T {
+    const reader = this.#membership.reader;
+    reader.enter();
+    let result: T;
+    try {
+      result = section();
+    } finally {
+      reader.exit();
+    }
+    if (isThenable(result)) {
+      throw new TypeError(
+        "Cannot read across an await as a section must be synchronous: received a function that returned a promise",
+      );
+    }
+    return result;
+  }
+
+  /**
+   * Opens a read section that ends when it is disposed of, in the same turn.
+   *
+   * @returns The section.
+   * @throws {Error} If the membership is closed. Disposing throws if the
+   * section was held across an `await`.
+   *
+   * @example With `using`
+   * ```ts
+   * import { Rcu } from "@grace/rcu";
+   * import { assertEquals } from "@std/assert";
+   *
+   * using rcu = Rcu.create();
+   * {
+   *   using section = rcu.readLock();
+   *   assertEquals(section.open, true);
+   * }
+   * ```
+   */
+  readLock(): ReadSection {
+    const reader = this.#membership.reader;
+    reader.enter();
+    let open = true;
+    const end = () => {
+      if (!open) return;
+      open = false;
+      const { held } = reader;
+      reader.exit();
+      if (held) {
+        throw new Error(
+          "Cannot hold a read section across an await: it must end in the turn in which it began",
+        );
+      }
+    };
+    return {
+      get open() {
+        return open;
+      },
+      [Symbol.dispose]: end,
+    };
+  }
+
+  /**
+   * Announces a quiescent state: this thread holds no reference into shared
+   * memory. For long loops that never return to the event loop and rarely read.
+   *
+   * @throws {Error} Inside a read section, or if the membership is closed.
+   *
+   * @example In a long loop
+   * ```ts
+   * import { Rcu, RcuCell, u32 } from "@grace/rcu";
+   * import { assertEquals } from "@std/assert";
+   *
+   * using rcu = Rcu.create();
+   * const step = RcuCell.open(rcu, "step", { value: u32, initial: 2 });
+   * let sum = 0;
+   * for (let i = 0; i < 1000; i++) {
+   *   sum += step.get();
+   *   rcu.quiescentState();
+   * }
+   * assertEquals(sum, 2000);
+   * ```
+   */
+  quiescentState(): void {
+    this.#membership.assertOpen("announce a quiescent state");
+    this.#membership.assertOutside("announce a quiescent state");
+    this.#membership.reader.checkQuiescentState();
+  }
+
+  /**
+   * Takes the thread offline until it reads again: before a blocking call or a
+   * long computation without reads. The end of a turn does it too.
+   *
+   * @throws {Error} Inside a read section, or if the membership is closed.
+   *
+   * @example Before blocking
+   * ```ts
+   * import { Rcu } from "@grace/rcu";
+   * import { assertEquals } from "@std/assert";
+   *
+   * using rcu = Rcu.create();
+   * rcu.read(() => {});
+   * rcu.threadOffline();
+   * assertEquals(rcu.stats().readers[0].online, false);
+   * ```
+   */
+  threadOffline(): void {
+    this.#membership.assertOpen("go offline");
+    this.#membership.assertOutside("go offline");
+    this.#membership.reader.goOffline();
+  }
+
+  /**
+   * Puts the thread online ahead of its next section; a section does it by
+   * itself. The end of the turn takes it offline again.
+   *
+   * @throws {Error} If the membership is closed.
+   *
+   * @example After blocking
+   * ```ts
+   * import { Rcu } from "@grace/rcu";
+   * import { assertEquals } from "@std/assert";
+   *
+   * using rcu = Rcu.create();
+   * rcu.threadOnline();
+   * assertEquals(rcu.stats().readers[0].online, true);
+   * ```
+   */
+  threadOnline(): void {
+    this.#membership.assertOpen("go online");
+    if (!this.#membership.reader.online) this.#membership.reader.goOnline();
+  }
+
+  // Waiting
+
+  /**
+   * Waits until every read section that is open now, in any thread, has ended.
+   * Keeps the process alive until then.
+   *
+   * @param options Whether to hurry, and a signal to give up.
+   * @returns A promise that resolves then.
+   * @throws {RcuStallError} If the signal is aborted first; its cause is the signal's reason.
+   * @throws {Error} Inside a read section, or if the membership is closed.
+   *
+   * @example Unlink, wait, reuse
+   * ```ts
+   * import { Rcu } from "@grace/rcu";
+   * import { assertEquals } from "@std/assert";
+   *
+   * using rcu = Rcu.create();
+   * const pointer = rcu.memory.allocate(4);
+   * const old = rcu.memory.allocate(4);
+   * rcu.assignPointer(pointer, old);
+   * rcu.assignPointer(pointer, 0);
+   * await rcu.synchronize();
+   * rcu.memory.free(old);
+   * rcu.memory.free(pointer);
+   * assertEquals(rcu.memory.audit().deferred, 0);
+   * ```
+   */
+  async synchronize(options: SynchronizeOptions = {}): Promise<void> {
+    const { expedited = false, signal } = options;
+    this.#membership.assertOpen("wait for a grace period");
+    this.#membership.assertOutside("wait for a grace period");
+    signal?.throwIfAborted();
+    await this.#membership.synchronize(expedited, signal);
+  }
+
+  /**
+   * As {@linkcode Rcu.synchronize}, blocking the thread.
+   *
+   * @param options Whether to hurry, and how long to wait at most.
+   * @throws {RcuStallError} If the time is up.
+   * @throws {RangeError} If the timeout is not a number from 0.
+   * @throws {Error} Inside a read section, or if the membership is closed.
+   *
+   * @example Blocking
+   * ```ts
+   * import { Rcu } from "@grace/rcu";
+   * import { assertEquals } from "@std/assert";
+   *
+   * using rcu = Rcu.create();
+   * rcu.synchronizeSync({ expedited: true });
+   * assertEquals(rcu.stats().gracePeriods.completed, 1);
+   * ```
+   */
+  synchronizeSync(options: SynchronizeSyncOptions = {}): void {
+    const membership = this.#membership;
+    const { expedited = false, timeout = membership.stallTimeout } = options;
+    membership.assertOpen("wait for a grace period");
+    membership.assertOutside("wait for a grace period");
+    if (!(typeof timeout === "number" && timeout >= 0)) {
+      throw new RangeError(
+        `Cannot wait for a grace period as timeout must be a number of ms from 0: received ${timeout}`,
+      );
+    }
+    membership.synchronizeSync(timeout, expedited);
+  }
+
+  /**
+   * Takes note of the grace period after which what has been unlinked until
+   * now can be reused.
+   *
+   * @returns Its cookie.
+   * @throws {Error} If the membership is closed.
+   *
+   * @example Later
+   * ```ts
+   * import { Rcu } from "@grace/rcu";
+   * import { assert } from "@std/assert";
+   *
+   * using rcu = Rcu.create();
+   * const cookie = rcu.startPoll();
+   * rcu.synchronizeSync();
+   * assert(rcu.poll(cookie));
+   * ```
+   */
+  startPoll(): GracePeriodCookie {
+    this.#membership.assertOpen("start polling");
+    return this.#membership.startPoll();
+  }
+
+  /**
+   * Whether a grace period has ended. Does what it can to bring that about,
+   * without waiting.
+   *
+   * @param cookie What {@linkcode Rcu.startPoll} returned, in any thread of the domain.
+   * @returns `true` once it has ended, and for ever after.
+   * @throws {RangeError} If `cookie` cannot be one of this domain.
+   * @throws {Error} If the membership is closed.
+   *
+   * @example A section in another thread holds it up
+   * ```ts
+   * import { Rcu } from "@grace/rcu";
+   * import { assertEquals } from "@std/assert";
+   *
+   * using rcu = Rcu.create();
+   * using other = Rcu.attach(rcu.handle);
+   * const section = other.readLock();
+   * const cookie = rcu.startPoll();
+   * assertEquals(rcu.poll(cookie), false);
+   * section[Symbol.dispose]();
+   * other.threadOffline();
+   * assertEquals(rcu.poll(cookie), true);
+   * ```
+   */
+  poll(cookie: GracePeriodCookie): boolean {
+    const membership = this.#membership;
+    membership.assertOpen("poll");
+    if (
+      !Number.isInteger(cookie) || cookie < 0 ||
+      cookie > membership.sequence.started() + 2
+    ) {
+      throw new RangeError(
+        `Cannot poll as the cookie must come from startPoll() of the same domain: received ${cookie}`,
+      );
+    }
+    return membership.periods.poll(cookie);
+  }
+
+  // Deferring
+
+  /**
+   * Runs a function on this thread after a grace period, from the event loop,
+   * from {@linkcode Rcu.barrier}, or during a later update. Keeps the process
+   * alive until it has run; dies with the thread.
+   *
+   * @param callback What to run. If it throws, an `"error"` event says so.
+   * @throws {TypeError} If `callback` is not a function.
+   * @throws {Error} If the membership is closed.
+   *
+   * @example Afterwards
+   * ```ts
+   * import { Rcu } from "@grace/rcu";
+   * import { assertEquals } from "@std/assert";
+   *
+   * using rcu = Rcu.create();
+   * const log: string[] = [];
+   * rcu.callRcu(() => log.push("a grace period later"));
+   * await rcu.barrier();
+   * assertEquals(log.length, 1);
+   * ```
+   */
+  callRcu(callback: () => void): void {
+    this.#membership.assertOpen("call back");
+    if (typeof callback !== "function") {
+      throw new TypeError(
+        `Cannot call back as the callback must be a function: received ${callback}`,
+      );
+    }
+    this.#membership.callbacks.callRcu(callback);
+    this.#membership.afterUpdate();
+  }
+
+  /**
+   * Frees a block after a grace period. Survives the thread.
+   *
+   * @param address A live block that no new reader can find.
+   * @throws {RangeError} If no block begins there.
+   * @throws {Error} If the block is already free or deferred, or the membership is closed.
+   *
+   * @example Replacing what a pointer names
+   * ```ts
+   * import { Rcu } from "@grace/rcu";
+   * import { assertEquals } from "@std/assert";
+   *
+   * using rcu = Rcu.create();
+   * const pointer = rcu.memory.allocate(1);
+   * rcu.assignPointer(pointer, rcu.memory.allocate(4));
+   * const old = rcu.read(() => rcu.dereference(pointer));
+   * rcu.assignPointer(pointer, 0);
+   * rcu.deferFree(old);
+   * await rcu.barrier();
+   * assertEquals(rcu.memory.audit().deferred, 0);
+   * ```
+   */
+  deferFree(address: Address): void {
+    const membership = this.#membership;
+    membership.assertOpen("defer");
+    const tag = membership.heap.liveTagOf(address, "defer freeing");
+    membership.callbacks.deferFree(address, tag);
+    membership.afterUpdate();
+  }
+
+  /**
+   * Waits until every callback and deferred free that any thread had enqueued
+   * is done. Keeps the process alive until then.
+   *
+   * @param options A signal to give up.
+   * @returns A promise that resolves then.
+   * @throws {RcuStallError} If the signal is aborted first.
+   * @throws {Error} Inside a read section, or if the membership is closed.
+   *
+   * @example Before taking stock
+   * ```ts
+   * import { Rcu, RcuMap, u32, string } from "@grace/rcu";
+   * import { assertEquals } from "@std/assert";
+   *
+   * using rcu = Rcu.create();
+   * const map = RcuMap.open(rcu, "m", { key: u32, value: string });
+   * map.set(1, "one").set(1, "uno");
+   * await rcu.barrier();
+   * assertEquals(rcu.stats().callbacks.pending, 0);
+   * ```
+   */
+  async barrier(options: BarrierOptions = {}): Promise<void> {
+    const { signal } = options;
+    this.#membership.assertOpen("finish a barrier");
+    this.#membership.assertOutside("finish a barrier");
+    signal?.throwIfAborted();
+    await this.#membership.barrier(signal);
+  }
+
+  /**
+   * As {@linkcode Rcu.barrier}, blocking the thread for `stallTimeout` ms at most.
+   *
+   * @throws {RcuStallError} If the time is up.
+   * @throws {Error} Inside a read section or a callback, or if the membership is closed.
+   *
+   * @example Blocking
+   * ```ts
+   * import { Rcu } from "@grace/rcu";
+   * import { assertEquals } from "@std/assert";
+   *
+   * using rcu = Rcu.create();
+   * let ran = false;
+   * rcu.callRcu(() => ran = true);
+   * rcu.barrierSync();
+   * assertEquals(ran, true);
+   * ```
+   */
+  barrierSync(): void {
+    const membership = this.#membership;
+    membership.assertOpen("finish a barrier");
+    membership.assertOutside("finish a barrier");
+    if (membership.callbacks.running) {
+      throw new Error(
+        "Cannot finish a barrier inside a callback: it would wait for itself",
+      );
+    }
+    membership.barrierSync(membership.stallTimeout);
+  }
+
+  // Building one's own structure
+
+  /**
+   * Loads a pointer that other threads may be changing. What it points to is
+   * complete and stays intact until the section ends.
+   *
+   * This is the one load of shared, mutable memory that does not go through
+   * `Atomics`. What the address leads to depends on it, and every processor
+   * that runs JavaScript keeps such loads in order; the language's memory model
+   * does not promise it. It is the bargain of the kernel's `rcu_dereference`
+   * on the same processors.
+   *
+   * @param pointer The word that holds the address.
+   * @returns The address, or 0.
+   * @throws {Error} In debug mode, outside a read section.
+   *
+   * @example Reading
+   * ```ts
+   * import { Rcu } from "@grace/rcu";
+   * import { assertEquals } from "@std/assert";
+   *
+   * using rcu = Rcu.create();
+   * const pointer = rcu.memory.allocate(1);
+   * const block = rcu.memory.allocate(1);
+   * rcu.memory.words[block] = 7;
+   * rcu.assignPointer(pointer, block);
+   * assertEquals(
+   *   rcu.read(() => rcu.memory.words[rcu.dereference(pointer)]),
+   *   7,
+   * );
+   * ```
+   */
+  dereference(pointer: Address): Address {
+    const membership = this.#membership;
+    if (membership.debug && membership.reader.depth === 0) {
+      throw new Error(
+        `Cannot dereference outside a read section: pointer ${pointer}`,
+      );
+    }
+    return membership.words[pointer];
+  }
+
+  /**
+   * Publishes a block: whoever dereferences the pointer from now on finds
+   * everything that was written into it before.
+   *
+   * @param pointer The word that holds the address.
+   * @param value The block's address, or 0.
+   *
+   * @example Publishing
+   * ```ts
+   * import { Rcu } from "@grace/rcu";
+   * import { assertEquals } from "@std/assert";
+   *
+   * using rcu = Rcu.create();
+   * const pointer = rcu.memory.allocate(1);
+   * const block = rcu.memory.allocate(4);
+   * rcu.assignPointer(pointer, block);
+   * assertEquals(rcu.read(() => rcu.dereference(pointer)), block);
+   * ```
+   */
+  assignPointer(pointer: Address, value: Address): void {
+    // Publish. Pairs with: `dereference`.
+    Atomics.store(this.#membership.words, pointer, value);
+  }
+
+  // The rest
+
+  /**
+   * What the domain has done and holds.
+   *
+   * @returns Counters, current and peak; the memory's account takes time in
+   * proportion to the number of blocks.
+   * @throws {Error} If the membership is closed.
+   *
+   * @example Who is there
+   * ```ts
+   * import { Rcu } from "@grace/rcu";
+   * import { assertEquals } from "@std/assert";
+   *
+   * using rcu = Rcu.create({ name: "main" });
+   * assertEquals(rcu.stats().readers, [
+   *   { id: 0, name: "main", online: false, observed: 0, pending: 0 },
+   * ]);
+   * ```
+   */
+  stats(): RcuStats {
+    const { counters, heap, readers, sequence, words } = this.#membership;
+    this.#membership.assertOpen("take statistics");
+    const list: ReaderStats[] = [];
+    let peak = 0;
+    let invoked = 0;
+    for (let id = 0; id < readers.count; id++) {
+      invoked += counters.invoked(id) >>> 0;
+      if (!readers.isRegistered(id)) continue;
+      const announced = Atomics.load(words, readers.slot(id));
+      peak = Math.max(peak, counters.peak(id));
+      list.push({
+        id,
+        name: "",
+        online: announced !== 0,
+        observed: announced === 0 ? 0 : sequence.periodOf(announced),
+        pending: counters.pending(id),
+      });
+    }
+    // Reading names goes online itself: afterwards, or it would show.
+    for (const entry of list) entry.name = this.#membership.nameOf(entry.id);
+    return {
+      gracePeriods: {
+        started: sequence.started(),
+        completed: sequence.completed(),
+        expedited: sequence.expedited,
+        forced: sequence.forced,
+      },
+      callbacks: { pending: this.#membership.pendingOfAll(), peak, invoked },
+      memory: heap.audit(),
+      readers: list,
+    };
+  }
+
+  /**
+   * Ends the membership. What it deferred passes to other threads, its
+   * closures still run. The domain goes on; closing twice does nothing.
+   *
+   * @throws {Error} Inside a read section.
+   *
+   * @example Leaving
+   * ```ts
+   * import { Rcu } from "@grace/rcu";
+   * import { assertThrows } from "@std/assert";
+   *
+   * const rcu = Rcu.create();
+   * rcu.close();
+   * assertThrows(() => rcu.read(() => {}), Error, "closed");
+   * ```
+   */
+  close(): void {
+    this.#membership.close();
+  }
+
+  /**
+   * As {@linkcode Rcu.close}.
+   *
+   * @example With `using`
+   * ```ts
+   * import { Rcu } from "@grace/rcu";
+   * import { assertEquals } from "@std/assert";
+   *
+   * using rcu = Rcu.create();
+   * assertEquals(rcu.readerId, 0);
+   * ```
+   */
+  [Symbol.dispose](): void {
+    this.close();
+  }
+
+  #report(error: unknown): void {
+    const message = error instanceof Error ? error.message : String(error);
+    const event = new ErrorEvent("error", {
+      error,
+      message,
+      cancelable: true,
+    });
+    if (this.dispatchEvent(event)) console.error(error);
+  }
+}
+
+function isThenable(value: unknown): boolean {
+  return typeof value === "object" && value !== null &&
+    typeof (value as { then?: unknown }).then === "function";
+}
+
+function arenaOf(membership: Membership): Arena {
+  const { heap, words } = membership;
+  return {
+    words,
+    allocate(size: number): Address {
+      membership.assertOpen("allocate");
+      if (!Number.isInteger(size) || size < 1 || size > words.length) {
+        throw new RangeError(
+          `Cannot allocate as the size in words must be an integer from 1 to ${words.length}: received ${size}`,
+        );
+      }
+      return membership.allocate(size);
+    },
+    free(address: Address): void {
+      membership.assertOpen("free");
+      heap.release(address, heap.liveTagOf(address, "free"));
+    },
+    audit(): MemoryAudit {
+      membership.assertOpen("audit");
+      return heap.audit();
+    },
+  };
+}

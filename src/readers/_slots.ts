@@ -1,0 +1,140 @@
+// The table of readers: who is registered, and what each one announced last.
+
+import type { Address } from "../memory/arena.ts";
+import { LINE } from "../memory/_size_classes.ts";
+
+// A record is two lines. The first holds the slot alone: its thread writes it, whoever wants a
+// grace period reads it. The second is written when a thread joins or leaves.
+/** 0 while offline; else the grace-period sequence that the thread last observed. */
+export const SLOT = 0;
+const STATUS = LINE;
+const GENERATION = LINE + 1;
+const NAME = LINE + 2;
+/** A word that nobody notifies: sleeping on it is a nap of a fraction of a millisecond. */
+const NAP = LINE + 3;
+const RECORD_WORDS = 2 * LINE;
+
+const VACANT = 0;
+const CLAIMED = 1;
+const REGISTERED = 2;
+
+/** Words of the table's own line: how many records have ever been taken. */
+const COUNT = 0;
+
+/**
+ * Words of the table.
+ *
+ * @param maxReaders Most readers at a time.
+ * @returns Its size.
+ */
+export function readerTableWords(maxReaders: number): number {
+  return LINE + maxReaders * RECORD_WORDS;
+}
+
+/** The reader slots of a domain. */
+export class ReaderTable {
+  readonly #words: Int32Array;
+  readonly #base: Address;
+  readonly #maxReaders: number;
+
+  constructor(words: Int32Array, base: Address, maxReaders: number) {
+    this.#words = words;
+    this.#base = base;
+    this.#maxReaders = maxReaders;
+  }
+
+  /** One past the highest record that was ever taken: a scan looks no further. */
+  get count(): number {
+    // Pairs with: the raise in `register`. If this load comes first, so does the scan's
+    // sequence move, and the newcomer goes online after it: its loads see what was published.
+    return Atomics.load(this.#words, this.#base + COUNT);
+  }
+
+  /**
+   * Where a reader's slot is.
+   *
+   * @param index The reader.
+   * @returns The address of its slot.
+   */
+  slot(index: number): Address {
+    return this.#base + LINE + index * RECORD_WORDS;
+  }
+
+  /**
+   * A word to nap on.
+   *
+   * @param index The reader.
+   * @returns The address of a word that is always 0.
+   */
+  nap(index: number): Address {
+    return this.slot(index) + NAP;
+  }
+
+  /**
+   * Takes a vacant record.
+   *
+   * @returns The reader's index and the record's generation, or `undefined` when all are taken.
+   */
+  register(): { index: number; generation: number } | undefined {
+    const words = this.#words;
+    for (let index = 0; index < this.#maxReaders; index++) {
+      const record = this.slot(index);
+      const status = record + STATUS;
+      if (
+        Atomics.compareExchange(words, status, VACANT, CLAIMED) !== VACANT
+      ) continue;
+      const generation = Atomics.add(words, record + GENERATION, 1) + 1;
+      Atomics.store(words, record + SLOT, 0);
+      Atomics.store(words, record + NAME, 0);
+      // Raise the count before the slot can go online. Pairs with: `count`.
+      let count = this.count;
+      while (count <= index) {
+        Atomics.compareExchange(words, this.#base + COUNT, count, index + 1);
+        count = this.count;
+      }
+      Atomics.store(words, status, REGISTERED);
+      return { index, generation };
+    }
+    return undefined;
+  }
+
+  /**
+   * Gives a record back. Its thread is offline and owns nothing any more.
+   *
+   * @param index The reader.
+   */
+  unregister(index: number): void {
+    Atomics.store(this.#words, this.slot(index) + NAME, 0);
+    Atomics.store(this.#words, this.slot(index) + STATUS, VACANT);
+  }
+
+  /**
+   * Whether a thread holds a record.
+   *
+   * @param index The reader.
+   * @returns `true` while it is registered.
+   */
+  isRegistered(index: number): boolean {
+    return Atomics.load(this.#words, this.slot(index) + STATUS) === REGISTERED;
+  }
+
+  /**
+   * The block with a reader's name. To be followed inside a read section only.
+   *
+   * @param index The reader.
+   * @returns The block, or 0.
+   */
+  nameOf(index: number): Address {
+    return Atomics.load(this.#words, this.slot(index) + NAME);
+  }
+
+  /**
+   * Publishes a reader's name.
+   *
+   * @param index The reader.
+   * @param block The block with the name, or 0.
+   */
+  setName(index: number, block: Address): void {
+    Atomics.store(this.#words, this.slot(index) + NAME, block);
+  }
+}

@@ -1,0 +1,222 @@
+// Building a map's whole contents aside and publishing them at once.
+
+import type { Address } from "../memory/arena.ts";
+import {
+  FORWARDED,
+  HEADS,
+  LEAST_MASK,
+  MASK,
+  NEXT,
+  type Probe,
+  RESIZE_LOCK,
+  STRIPE_CHANGES,
+  STRIPE_COUNT,
+  STRIPE_LOCK,
+  STRIPES,
+  SUCCESSOR,
+  TABLE,
+  type Table,
+  tableWords,
+  VALUE,
+} from "./_table.ts";
+import type { Values } from "./_values.ts";
+
+/** Nodes that are retired between two looks at the callbacks. */
+const BATCH = 64;
+
+/**
+ * A table that no reader can find yet. Plain stores suffice: what publishes it
+ * publishes them.
+ */
+export class Builder<K, V> {
+  readonly #table: Table<K>;
+  readonly #values: Values<V>;
+  readonly #words: Int32Array;
+  readonly #counts: number[] = new Array(STRIPES).fill(0);
+  readonly #changes: number[] = [];
+  #built: Address;
+
+  /**
+   * @param table The map's table.
+   * @param values The map's values.
+   * @param buckets How many buckets to begin with.
+   */
+  constructor(table: Table<K>, values: Values<V>, buckets: number) {
+    this.#table = table;
+    this.#values = values;
+    this.#words = table.words;
+    this.#built = this.#allocateTable(buckets);
+    try {
+      this.#reserveChanges();
+    } catch (error) {
+      this.discard();
+      throw error;
+    }
+  }
+
+  /** One number a stripe, new to its readers, for all values that are built. */
+  #reserveChanges(): void {
+    const { membership } = this.#table;
+    for (let s = 0; s < STRIPES; s++) {
+      const line = this.#table.stripe(s);
+      membership.lock(line + STRIPE_LOCK);
+      this.#changes.push((this.#words[line + STRIPE_CHANGES] += 1) | 0);
+      membership.unlock(line + STRIPE_LOCK);
+    }
+  }
+
+  #allocateTable(buckets: number): Address {
+    const made = this.#table.membership.allocate(tableWords(buckets));
+    this.#table.clearTable(made, buckets);
+    return made;
+  }
+
+  /**
+   * Puts an entry in. A later entry of a key replaces an earlier one.
+   *
+   * @param key The key.
+   * @param value The value.
+   */
+  add(key: K, value: V): void {
+    const table = this.#table;
+    const words = this.#words;
+    const { membership } = table;
+    const probe = table.probe(key);
+    const stripe = probe.hash & (STRIPES - 1);
+    const word = this.#values.store(value);
+    this.#values.seal(word, this.#changes[stripe]);
+    const found = table.find(this.#built, probe);
+    if (found !== 0) {
+      this.#values.discard(words[found + VALUE]);
+      words[found + VALUE] = word;
+      return;
+    }
+    let node: Address;
+    try {
+      node = membership.allocate(table.nodeWords(probe.key));
+    } catch (error) {
+      this.#values.discard(word);
+      throw error;
+    }
+    this.#insert(node, probe, word);
+    const wanted = table.wantedBuckets(this.#built, ++this.#counts[stripe]);
+    if (wanted > words[this.#built + MASK] + 1) this.#grow(wanted);
+  }
+
+  #insert(node: Address, probe: Probe, word: number): void {
+    const head = this.#built + HEADS + (probe.hash & this.#words[this.#built]);
+    this.#table.writeNode(node, probe, word);
+    this.#words[node + NEXT] = this.#words[head];
+    this.#words[head] = node;
+  }
+
+  /** Nobody reads the table: nodes are simply hung elsewhere. */
+  #grow(buckets: number): void {
+    const words = this.#words;
+    const old = this.#built;
+    const made = this.#allocateTable(buckets);
+    for (let bucket = 0; bucket <= words[old + MASK]; bucket++) {
+      for (let node = words[old + HEADS + bucket]; node !== 0;) {
+        const next = words[node + NEXT];
+        const head = made + HEADS +
+          (this.#table.hashOf(node) & (buckets - 1));
+        words[node + NEXT] = words[head];
+        words[head] = node;
+        node = next;
+      }
+    }
+    this.#table.membership.heap.free(old);
+    this.#built = made;
+  }
+
+  /** Replaces the map's contents with what was built, by one store. */
+  publish(): void {
+    const table = this.#table;
+    const words = this.#words;
+    const { header, membership } = table;
+    const held: Address[] = [];
+    let old: Address;
+    try {
+      // In the order in which everybody takes them: no deadlock.
+      for (const lock of this.#locks()) {
+        membership.lock(lock);
+        held.push(lock);
+      }
+      old = Atomics.load(words, header + TABLE);
+      table.beginChange(0, 1);
+      // Publish (5). Pairs with: `root` and `tableOf`.
+      Atomics.store(words, header + TABLE, this.#built);
+      table.endChange(0, 1);
+      for (let s = 0; s < STRIPES; s++) {
+        const line = table.stripe(s);
+        Atomics.store(words, line + STRIPE_COUNT, this.#counts[s]);
+      }
+    } catch (error) {
+      this.discard();
+      throw error;
+    } finally {
+      for (const lock of held) membership.unlock(lock);
+    }
+    table.unpin();
+    this.#tearDown(old, true);
+    membership.afterUpdate();
+  }
+
+  #locks(): Address[] {
+    const { header } = this.#table;
+    const locks = [header + RESIZE_LOCK];
+    for (let s = 0; s < STRIPES; s++) {
+      locks.push(this.#table.stripe(s) + STRIPE_LOCK);
+    }
+    return locks;
+  }
+
+  /** Frees what was built and not published. */
+  discard(): void {
+    this.#tearDown(this.#built, false);
+  }
+
+  /** Frees a table, its successor and all their nodes: after a grace period if they were published. */
+  #tearDown(table: Address, published: boolean): void {
+    const words = this.#words;
+    const { membership } = this.#table;
+    const { heap } = membership;
+    let batch = 0;
+    while (table !== 0) {
+      const successor = words[table + SUCCESSOR];
+      for (let bucket = 0; bucket <= words[table + MASK]; bucket++) {
+        let node = words[table + HEADS + bucket];
+        if (node === FORWARDED) continue;
+        while (node !== 0) {
+          const following = words[node + NEXT];
+          if (published) {
+            this.#values.retire(words[node + VALUE]);
+            membership.retire(node);
+            if (++batch % BATCH === 0) membership.afterUpdate();
+          } else {
+            this.#values.discard(words[node + VALUE]);
+            heap.free(node);
+          }
+          node = following;
+        }
+      }
+      if (published) membership.retire(table);
+      else heap.free(table);
+      table = successor;
+    }
+  }
+
+  /**
+   * How many buckets a number of entries needs, not fewer than the map's least.
+   *
+   * @param table The map's table.
+   * @param entries The number.
+   * @returns A power of two.
+   */
+  static bucketsFor<K>(table: Table<K>, entries: number): number {
+    const least = Atomics.load(table.words, table.header + LEAST_MASK) + 1;
+    let buckets = least;
+    while (buckets < entries) buckets *= 2;
+    return buckets;
+  }
+}

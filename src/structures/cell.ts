@@ -1,0 +1,348 @@
+// One shared value.
+
+import type { Membership } from "../_membership.ts";
+import type { Address } from "../memory/arena.ts";
+import { show } from "../memory/_codec.ts";
+import type { Codec } from "../memory/codec.ts";
+import { membershipOf, type Rcu } from "../rcu.ts";
+import { checkOptions, openRoot } from "./_open.ts";
+import { Values } from "./_values.ts";
+
+/** The word that stands for the value. */
+const VALUE = 0;
+/** Moves after every change; waiters sleep on it. */
+const VERSION = 1;
+/** Pending `waitForChange` calls: 0 spares writers the call that wakes. */
+const WAITERS = 2;
+const LOCK = 3;
+const CELL_WORDS = 4;
+
+/**
+ * How a cell is opened.
+ *
+ * @typeParam T What it holds.
+ */
+export interface RcuCellOptions<T> {
+  /** How the value lies in memory. */
+  value: Codec<T>;
+  /** The first value, for whoever creates the cell; others ignore it. */
+  initial?: T;
+}
+
+/** How to wait for a change. */
+export interface WaitForChangeOptions {
+  /**
+   * The version that the caller has seen.
+   *
+   * @default {the current one}
+   */
+  since?: number;
+  /** Ends the wait early. */
+  signal?: AbortSignal;
+}
+
+/**
+ * One value that all threads of a domain share: configuration, a snapshot, a
+ * counter that is mostly read. Reading takes no lock; writers take turns.
+ *
+ * @typeParam T What it holds.
+ *
+ * @example Configuration
+ * ```ts
+ * import { json, Rcu, RcuCell } from "@grace/rcu";
+ * import { assertEquals } from "@std/assert";
+ *
+ * using rcu = Rcu.create();
+ * const config = RcuCell.open(rcu, "config", {
+ *   value: json<{ limit: number }>(),
+ *   initial: { limit: 10 },
+ * });
+ * config.update((old) => ({ limit: old.limit * 2 }));
+ * assertEquals(config.get().limit, 20);
+ * ```
+ */
+export class RcuCell<T> {
+  readonly #membership: Membership;
+  readonly #words: Int32Array;
+  readonly #cell: Address;
+  readonly #values: Values<T>;
+
+  private constructor(
+    membership: Membership,
+    cell: Address,
+    values: Values<T>,
+  ) {
+    this.#membership = membership;
+    this.#words = membership.words;
+    this.#cell = cell;
+    this.#values = values;
+  }
+
+  /**
+   * Finds the cell of a name, or creates it.
+   *
+   * @typeParam T What it holds.
+   * @param rcu The calling thread's membership.
+   * @param name The cell's name, any string.
+   * @param options Its codec and first value.
+   * @returns The calling thread's view of the cell.
+   * @throws {TypeError} If the name is taken with another schema, if there is
+   * no such cell and no first value, or if an argument is of the wrong type.
+   * @throws {RangeError} If the first value is out of the codec's range.
+   * @throws {RcuMemoryError} If the cell does not fit.
+   *
+   * @example Two views
+   * ```ts
+   * import { Rcu, RcuCell, u32 } from "@grace/rcu";
+   * import { assertEquals } from "@std/assert";
+   *
+   * using rcu = Rcu.create();
+   * const a = RcuCell.open(rcu, "n", { value: u32, initial: 1 });
+   * const b = RcuCell.open(rcu, "n", { value: u32 });
+   * a.set(2);
+   * assertEquals(b.get(), 2);
+   * ```
+   */
+  static open<T>(
+    rcu: Rcu,
+    name: string,
+    options: RcuCellOptions<T>,
+  ): RcuCell<T> {
+    const membership = membershipOf(rcu, "open a cell");
+    checkOptions(options, "name a value codec");
+    const values = new Values<T>(membership, options.value);
+    const words = membership.words;
+    const cell = openRoot(
+      membership,
+      name,
+      `cell<${options.value.schema}>`,
+      () => {
+        if (options.initial === undefined) {
+          throw new TypeError(
+            `Cannot open the cell ${
+              show(name)
+            } as it must exist or get an initial value: received undefined`,
+          );
+        }
+        const value = values.store(options.initial);
+        let made: Address;
+        try {
+          made = membership.allocate(CELL_WORDS);
+        } catch (error) {
+          values.discard(value);
+          throw error;
+        }
+        values.seal(value, 0);
+        words.fill(0, made, made + CELL_WORDS);
+        words[made + VALUE] = value;
+        return made;
+      },
+      (made) => {
+        values.discard(words[made + VALUE]);
+        membership.heap.free(made);
+      },
+    );
+    return new RcuCell(membership, cell, values);
+  }
+
+  /**
+   * Reads the value.
+   *
+   * @returns A copy, or something immutable.
+   * @throws {Error} If the membership is closed.
+   *
+   * @example Reading
+   * ```ts
+   * import { Rcu, RcuCell, string } from "@grace/rcu";
+   * import { assertEquals } from "@std/assert";
+   *
+   * using rcu = Rcu.create();
+   * const cell = RcuCell.open(rcu, "s", { value: string, initial: "a" });
+   * assertEquals(cell.get(), "a");
+   * ```
+   */
+  get(): T {
+    const reader = this.#membership.reader;
+    if (!reader.online) reader.goOnline();
+    // The dependent load. Pairs with: the publishing store in `#publish`.
+    const value = this.#values.load(this.#words[this.#cell + VALUE]);
+    if (reader.depth === 0 && --reader.budget <= 0) {
+      reader.checkQuiescentState();
+    }
+    return value;
+  }
+
+  /**
+   * How often the value has been set, modulo 2³². A `get` that follows sees at
+   * least that version.
+   *
+   * @example Counting changes
+   * ```ts
+   * import { Rcu, RcuCell, u32 } from "@grace/rcu";
+   * import { assertEquals } from "@std/assert";
+   *
+   * using rcu = Rcu.create();
+   * const cell = RcuCell.open(rcu, "n", { value: u32, initial: 1 });
+   * cell.set(5);
+   * assertEquals(cell.version, 1);
+   * ```
+   */
+  get version(): number {
+    return Atomics.load(this.#words, this.#cell + VERSION) >>> 0;
+  }
+
+  /**
+   * Replaces the value.
+   *
+   * @param value The new one.
+   * @throws {TypeError} If it is of the wrong type.
+   * @throws {RangeError} If it is out of the codec's range.
+   * @throws {RcuMemoryError} If it does not fit.
+   * @throws {RcuStallError} If another writer does not give way.
+   *
+   * @example Writing
+   * ```ts
+   * import { f64, Rcu, RcuCell } from "@grace/rcu";
+   * import { assertEquals } from "@std/assert";
+   *
+   * using rcu = Rcu.create();
+   * const cell = RcuCell.open(rcu, "x", { value: f64, initial: 0 });
+   * cell.set(0.25);
+   * assertEquals(cell.get(), 0.25);
+   * ```
+   */
+  set(value: T): void {
+    this.#membership.assertOpen("set a cell");
+    this.#publish(this.#values.store(value), undefined);
+  }
+
+  /**
+   * Replaces the value by one that depends on it. Atomic among writers: if
+   * another one was faster, the function is called again with what that one
+   * wrote, so it should do nothing else than compute. No lock is held meanwhile.
+   *
+   * @param fn Computes the new value from the current one.
+   * @returns The new value.
+   * @throws {TypeError} If the result is of the wrong type.
+   * @throws {RangeError} If the result is out of the codec's range.
+   * @throws {RcuMemoryError} If it does not fit.
+   * @throws {RcuStallError} If another writer does not give way.
+   *
+   * @example Counting
+   * ```ts
+   * import { Rcu, RcuCell, u32 } from "@grace/rcu";
+   * import { assertEquals } from "@std/assert";
+   *
+   * using rcu = Rcu.create();
+   * const cell = RcuCell.open(rcu, "n", { value: u32, initial: 1 });
+   * assertEquals(cell.update((n) => n + 1), 2);
+   * ```
+   */
+  update(fn: (old: T) => T): T {
+    this.#membership.assertOpen("update a cell");
+    while (true) {
+      // The version first: if the value is newer than it, `#publish` finds the version moved.
+      const version = this.version;
+      const next = fn(this.get());
+      if (this.#publish(this.#values.store(next), version)) return next;
+    }
+  }
+
+  /**
+   * Waits until the version differs from one that the caller has seen. Does
+   * not keep the process alive by itself.
+   *
+   * @param options The version seen, and a signal to give up.
+   * @returns The value then.
+   * @throws {Error} The signal's reason if it is aborted first, or an error if
+   * the membership is closed by then.
+   *
+   * @example Reacting
+   * ```ts
+   * import { Rcu, RcuCell, u32 } from "@grace/rcu";
+   * import { assertEquals } from "@std/assert";
+   *
+   * using rcu = Rcu.create();
+   * const cell = RcuCell.open(rcu, "n", { value: u32, initial: 1 });
+   * const changed = cell.waitForChange();
+   * cell.set(7);
+   * assertEquals(await changed, 7);
+   * ```
+   */
+  async waitForChange(options: WaitForChangeOptions = {}): Promise<T> {
+    const { since = this.version, signal } = options;
+    this.#membership.assertOpen("wait for a change");
+    signal?.throwIfAborted();
+    const words = this.#words;
+    const aborted = rejection(signal);
+    Atomics.add(words, this.#cell + WAITERS, 1);
+    try {
+      while (this.version === since >>> 0) {
+        // Pairs with: the store of VERSION and the look at WAITERS in `#publish`. Either the
+        // writer sees us counted and notifies, or its store comes first and we do not sleep.
+        const sleep = Atomics.waitAsync(
+          words,
+          this.#cell + VERSION,
+          since | 0,
+        );
+        if (sleep.async) await Promise.race([sleep.value, aborted.promise]);
+      }
+    } finally {
+      Atomics.sub(words, this.#cell + WAITERS, 1);
+      aborted.stop();
+    }
+    return this.get();
+  }
+
+  /**
+   * Publishes a stored value.
+   *
+   * @param value Its word.
+   * @param expected The version that must still be current, if any.
+   * @returns Whether it was; otherwise nothing has changed.
+   */
+  #publish(value: number, expected: number | undefined): boolean {
+    const words = this.#words;
+    const cell = this.#cell;
+    const membership = this.#membership;
+    try {
+      membership.lock(cell + LOCK);
+    } catch (error) {
+      this.#values.discard(value);
+      throw error;
+    }
+    const version = Atomics.load(words, cell + VERSION);
+    if (expected !== undefined && version !== (expected | 0)) {
+      membership.unlock(cell + LOCK);
+      this.#values.discard(value);
+      return false;
+    }
+    const next = (version + 1) | 0;
+    this.#values.seal(value, next);
+    // Publish: everything in the value's block is in place. Pairs with: the load in `get`.
+    const old = Atomics.exchange(words, cell + VALUE, value);
+    // After the value: whoever sees the version sees the value. Pairs with: `waitForChange`.
+    Atomics.store(words, cell + VERSION, next);
+    if (Atomics.load(words, cell + WAITERS) !== 0) {
+      Atomics.notify(words, cell + VERSION);
+    }
+    this.#values.retire(old);
+    membership.unlock(cell + LOCK);
+    membership.afterUpdate();
+    return true;
+  }
+}
+
+/** A promise that rejects with a signal's reason, and a way to forget about it. */
+function rejection(
+  signal: AbortSignal | undefined,
+): { promise: Promise<never>; stop: () => void } {
+  const { promise, reject } = Promise.withResolvers<never>();
+  promise.catch(() => {});
+  const abort = () => reject(signal!.reason);
+  signal?.addEventListener("abort", abort);
+  return {
+    promise,
+    stop: () => signal?.removeEventListener("abort", abort),
+  };
+}
