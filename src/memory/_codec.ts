@@ -98,6 +98,16 @@ export abstract class BlockKeyCodec<K, Prepared = K, View = K>
   extends BlockCodec<K, Prepared, View>
   implements KeyCodec<K> {
   /**
+   * Checks a key. Of keys that count as equal, it may choose one.
+   *
+   * @param key What the caller passed.
+   * @returns The key as it is hashed, compared and written.
+   */
+  prepareKey(key: K): Prepared {
+    return this.prepare(key);
+  }
+
+  /**
    * Hashes a key.
    *
    * @param key A prepared key.

@@ -67,8 +67,11 @@ class F64 extends BlockKeyCodec<number> {
     return this.read(words, address);
   }
   // As in a Map: NaN is one key whatever its bits, and -0 is 0.
+  override prepareKey(key: number): number {
+    return this.prepare(key) + 0;
+  }
   hash(key: number, seed: number): number {
-    double[0] = key === 0 ? 0 : key;
+    double[0] = key;
     if (key !== key) return mix(seed);
     return mix(halves[0] ^ mix(halves[1] ^ seed));
   }

@@ -9,7 +9,6 @@ import {
   NEXT,
   type Probe,
   RESIZE_LOCK,
-  STRIPE_CHANGES,
   STRIPE_COUNT,
   STRIPE_LOCK,
   STRIPES,
@@ -33,7 +32,8 @@ export class Builder<K, V> {
   readonly #values: Values<V>;
   readonly #words: Int32Array;
   readonly #counts: number[] = new Array(STRIPES).fill(0);
-  readonly #changes: number[] = [];
+  /** One number for all values: no two that are published share a block. */
+  readonly #stamp: number;
   #built: Address;
 
   /**
@@ -45,24 +45,8 @@ export class Builder<K, V> {
     this.#table = table;
     this.#values = values;
     this.#words = table.words;
+    this.#stamp = table.nextStamp();
     this.#built = this.#allocateTable(buckets);
-    try {
-      this.#reserveChanges();
-    } catch (error) {
-      this.discard();
-      throw error;
-    }
-  }
-
-  /** One number a stripe, new to its readers, for all values that are built. */
-  #reserveChanges(): void {
-    const { membership } = this.#table;
-    for (let s = 0; s < STRIPES; s++) {
-      const line = this.#table.stripe(s);
-      membership.lock(line + STRIPE_LOCK);
-      this.#changes.push((this.#words[line + STRIPE_CHANGES] += 1) | 0);
-      membership.unlock(line + STRIPE_LOCK);
-    }
   }
 
   #allocateTable(buckets: number): Address {
@@ -84,7 +68,7 @@ export class Builder<K, V> {
     const probe = table.probe(key);
     const stripe = probe.hash & (STRIPES - 1);
     const word = this.#values.store(value);
-    this.#values.seal(word, this.#changes[stripe]);
+    this.#values.seal(word, this.#stamp);
     const found = table.find(this.#built, probe);
     if (found !== 0) {
       this.#values.discard(words[found + VALUE]);

@@ -15,9 +15,10 @@ import {
  *
  * The walk goes by the residues of hashes modulo the number of buckets at its
  * start. A key has one residue, whatever happens to the table, so it can show
- * up in one step only; and one step reads chains from their heads, in which a
- * key stands once. In a larger table a residue covers several buckets, in a
- * smaller one part of a bucket.
+ * up in one step only. In a larger table a residue covers several buckets, in a
+ * smaller one part of a bucket. Within a step a key can be met twice, where a
+ * chain was split and joined again while the step was in it: once in the node
+ * that was copied, once in the copy. The first one counts.
  *
  * A step is a section. What it found is handed out afterwards, so the caller
  * may do as it likes between two steps.
@@ -32,13 +33,17 @@ export function* collect<K, T>(
 ): IterableIterator<T> {
   const { reader } = table.membership;
   const found: T[] = [];
+  const nodes: Address[] = [];
   let residues = 1;
   for (let residue = 0; residue < residues; residue++) {
     reader.enter();
     try {
       const root = table.root();
       if (residue === 0) residues = table.words[root + MASK] + 1;
-      visit(table, root, residue, residues, (node) => found.push(read(node)));
+      nodes.length = 0;
+      visit(table, root, residue, residues, (node) => nodes.push(node));
+      dropRepeated(table, nodes);
+      for (const node of nodes) found.push(read(node));
     } finally {
       reader.exit();
     }
@@ -73,4 +78,19 @@ function visit<K>(
       }
     }
   }
+}
+
+function dropRepeated<K>(view: Table<K>, nodes: Address[]): void {
+  if (nodes.length < 2) return;
+  const byHash = new Map<number, Address[]>();
+  let kept = 0;
+  for (const node of nodes) {
+    const hash = view.hashOf(node);
+    const same = byHash.get(hash);
+    if (same === undefined) byHash.set(hash, [node]);
+    else if (same.some((other) => view.sameKey(node, other))) continue;
+    else same.push(node);
+    nodes[kept++] = node;
+  }
+  nodes.length = kept;
 }

@@ -5,7 +5,7 @@ import type { Address } from "../memory/arena.ts";
 import { BlockKeyCodec, mix, show, WordCodec } from "../memory/_codec.ts";
 import type { KeyCodec } from "../memory/codec.ts";
 
-// The map's header: one line, then a line a stripe, then, with string keys, the versions.
+// The map's header: two lines, then a line a stripe, then, with string keys, the versions.
 /** The current table. */
 export const TABLE = 0;
 export const SEED = 1;
@@ -14,16 +14,19 @@ export const RESIZE_LOCK = 2;
 export const LEAST_MASK = 3;
 /** With string keys: moves whenever anything that readers may have cached is replaced. */
 export const CHANGES = 4;
+/** The second line: a counter from which values in blocks get their numbers. */
+const STAMPS = 16;
+/** Stripes of buckets, each with a lock for its writers. */
 export const STRIPES = 16;
-export const STRIPE_SHIFT = 4;
-/** A stripe: the writers' lock, its entries, and a counter that tells its values apart. */
+const FIRST_STRIPE = 32;
+const STRIPE_SHIFT = 4;
+/** A stripe: the writers' lock, and its entries. */
 export const STRIPE_LOCK = 0;
 export const STRIPE_COUNT = 1;
-export const STRIPE_CHANGES = 2;
 /** Versions: each stands for the keys whose hashes have its low bits. */
-export const VERSIONS: number = STRIPES + (STRIPES << STRIPE_SHIFT);
+const VERSIONS = FIRST_STRIPE + (STRIPES << STRIPE_SHIFT);
 /** Few enough to stay in the cache of whoever reads them; many enough that a change voids little. */
-export const VERSION_COUNT = 256;
+const VERSION_COUNT = 256;
 
 // A table: its mask, the table that replaces it, a head for each bucket.
 export const MASK = 0;
@@ -138,7 +141,7 @@ export class Table<K> {
       const word = this.wordKey.toWord(key);
       return { word, hash: mix(word ^ this.seed), key: undefined };
     }
-    const prepared = this.blockKey!.prepare(key);
+    const prepared = this.blockKey!.prepareKey(key);
     const hash = this.blockKey!.hash(prepared, this.seed);
     return { word: hash, hash, key: prepared };
   }
@@ -203,7 +206,8 @@ export class Table<K> {
    * @returns The address of its line.
    */
   stripe(hash: number): Address {
-    return this.header + STRIPES + ((hash & (STRIPES - 1)) << STRIPE_SHIFT);
+    return this.header + FIRST_STRIPE +
+      ((hash & (STRIPES - 1)) << STRIPE_SHIFT);
   }
 
   /**
@@ -268,6 +272,21 @@ export class Table<K> {
   }
 
   /**
+   * Whether two nodes have the same key.
+   *
+   * @param node A node.
+   * @param other Another one.
+   * @returns Whether they have.
+   */
+  sameKey(node: Address, other: Address): boolean {
+    const { words, blockKey } = this;
+    if (words[node + KEY] !== words[other + KEY]) return false;
+    if (blockKey === undefined) return true;
+    const key = blockKey.prepareKey(this.keyOf(other));
+    return blockKey.equals(words, node + NODE_WORDS, key);
+  }
+
+  /**
    * How long a node for a key is.
    *
    * @param key A prepared key; `undefined` with word keys.
@@ -313,6 +332,16 @@ export class Table<K> {
   clearTable(table: Address, buckets: number): void {
     this.words.fill(0, table, table + tableWords(buckets));
     this.words[table + MASK] = buckets - 1;
+  }
+
+  /**
+   * A number for values that are about to be published: no other ones of this
+   * map, whatever their stripe, have it (but for those 2³² later).
+   *
+   * @returns The number.
+   */
+  nextStamp(): number {
+    return Atomics.add(this.words, this.header + STAMPS, 1);
   }
 
   /** Entries of all stripes. */

@@ -66,7 +66,9 @@ export class Values<V> {
   }
 
   /**
-   * Gives a stored value its version, just before it is published.
+   * Gives a stored value its version, just before it is published. What a
+   * thread has decoded is told by block and version, so no two values that the
+   * structure publishes in the same block may have the same version.
    *
    * @param word What `store` returned.
    * @param version A number that the structure has not given out before, modulo 2³².

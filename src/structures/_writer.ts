@@ -7,7 +7,6 @@ import {
   MASK,
   NEXT,
   type Probe,
-  STRIPE_CHANGES,
   STRIPE_COUNT,
   STRIPE_LOCK,
   type Table,
@@ -106,14 +105,14 @@ export class Writer<K, V> {
       return UNEXPECTED;
     }
     if (found !== 0) {
-      this.#replace(stripe, probe.hash, found, value);
+      this.#replace(probe.hash, found, value);
       return REPLACED;
     }
     const node = spare !== 0
       ? spare
       : table.membership.heap.tryAllocate(table.nodeWords(probe.key));
     if (node === 0) return NO_MEMORY;
-    this.#values.seal(value, this.#nextChange(stripe));
+    this.#seal(value);
     table.writeNode(node, probe, value);
     words[node + NEXT] = words[head];
     // Publish (2). Pairs with: the load of the head in `find`.
@@ -132,19 +131,14 @@ export class Writer<K, V> {
       this.#values.versionOf(word) === expected.version;
   }
 
-  #replace(
-    stripe: Address,
-    hash: number,
-    node: Address,
-    value: number,
-  ): void {
+  #replace(hash: number, node: Address, value: number): void {
     const words = this.#words;
     if (!this.#values.inBlocks) {
       // The word is the value. Readers that cached the node read it afresh.
       Atomics.store(words, node + VALUE, value);
       return;
     }
-    this.#values.seal(value, this.#nextChange(stripe));
+    this.#seal(value);
     this.#table.beginChange(hash);
     // Publish. Pairs with: the load of the value word in `get`.
     const old = Atomics.exchange(words, node + VALUE, value);
@@ -152,8 +146,9 @@ export class Writer<K, V> {
     this.#values.retire(old);
   }
 
-  #nextChange(stripe: Address): number {
-    return ++this.#words[stripe + STRIPE_CHANGES];
+  #seal(value: number): void {
+    if (!this.#values.inBlocks) return;
+    this.#values.seal(value, this.#table.nextStamp());
   }
 
   /**
