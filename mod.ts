@@ -50,6 +50,24 @@ export {
   type StructValue,
   type StructView,
 } from "./src/memory/struct.ts";
+export { Fib } from "./src/routing/fib.ts";
+export {
+  type Neighbor,
+  type NeighborState,
+  NeighborTable,
+  type NeighborTableOptions,
+  type NeighborTableStats,
+  type NeighborUpdate,
+} from "./src/routing/neighbor_table.ts";
+export {
+  RouteCache,
+  type RouteCacheOptions,
+  type RouteCacheStats,
+  type RouteHold,
+  type RouteKey,
+  type RouteResult,
+} from "./src/routing/route_cache.ts";
+export type { Prefix, Route } from "./src/routing/route.ts";
 export {
   RcuCell,
   type RcuCellOptions,

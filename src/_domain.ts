@@ -131,7 +131,8 @@ export function openDomain(
   }
   const words = new Int32Array(buffer);
   if (
-    words[HEADER_MAGIC] !== MAGIC || words[HEADER_WORDS_LOW] !== words.length
+    words[HEADER_MAGIC] !== MAGIC ||
+    words[HEADER_WORDS_LOW] !== (words.length | 0)
   ) {
     refuse("hold a buffer that Rcu.create() laid out", "a foreign one");
   }

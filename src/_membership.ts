@@ -183,16 +183,19 @@ export class Membership {
    * @param address The lock.
    */
   lock(address: Address): void {
+    // The caller's own code may have closed the membership in the middle of an update.
+    this.assertOpen("take a lock");
     if (!tryAcquire(this.words, address, this.#owner)) this.#lockSlow(address);
   }
 
   #lockSlow(address: Address): void {
-    const holder = holderOf(this.words, address);
-    if (holder === this.index) {
+    if (holderOf(this.words, address) === this.index) {
       throw new Error("Cannot take a lock that this thread holds already");
     }
     if (this.reader.depth === 0) this.reader.goOffline();
     if (!acquire(this.words, address, this.#owner, this.stallTimeout)) {
+      // Whoever holds it by now; if it has just become free, whoever had it was too slow.
+      const holder = holderOf(this.words, address);
       const reader = this.#describe(holder, this.stallTimeout, 0);
       throw new RcuStallError(
         `Cannot take a lock within ${this.stallTimeout} ms: ${
@@ -235,6 +238,7 @@ export class Membership {
    * @returns The block.
    */
   allocate(size: number): Address {
+    this.assertOpen("allocate");
     const block = this.heap.tryAllocate(size);
     return block !== 0 ? block : this.#allocateSlowly(size);
   }
@@ -394,24 +398,29 @@ export class Membership {
 
   /** Takes note of what every thread has enqueued; the result says whether that is done. */
   #barrier(): () => boolean {
-    this.callbacks.adopt();
-    const goals: number[] = [];
-    for (let reader = 0; reader < this.readers.count; reader++) {
-      goals.push(this.counters.enqueued(reader));
-    }
-    return () => {
-      // A thread that closes leaves its blocks behind; they are ours then.
-      if (this.#orphans.count > 0) {
-        this.callbacks.adopt();
-        goals[this.index] = this.counters.enqueued(this.index);
+    let departures = 0;
+    let goals: number[] = [];
+    const note = () => {
+      departures = this.#orphans.departures;
+      this.callbacks.adopt();
+      goals = [];
+      for (let reader = 0; reader < this.readers.count; reader++) {
+        goals.push(this.counters.enqueued(reader));
       }
+    };
+    note();
+    return () => {
       this.callbacks.processCallbacks();
       // Pairs with: the stores of the two counters in Callbacks.
-      return this.#orphans.count === 0 &&
-        goals.every((goal, reader) =>
-          ((this.counters.invoked(reader) - goal) | 0) >= 0 ||
-          this.counters.pending(reader) === 0
-        );
+      const done = goals.every((goal, reader) =>
+        ((this.counters.invoked(reader) - goal) | 0) >= 0 ||
+        this.counters.pending(reader) === 0
+      );
+      // A thread that closed meanwhile has left blocks behind, of which another one may have
+      // charge by now: what there is to wait for is noted anew. Pairs with: `Orphans.leave`.
+      if (this.#orphans.departures === departures) return done;
+      note();
+      return false;
     };
   }
 
@@ -506,7 +515,8 @@ export class Membership {
       this.readers.setName(this.index, 0);
       this.retire(name);
     }
-    // Where nobody is reading, everything is reclaimed here and now.
+    // Where nobody is reading, everything is reclaimed here and now, what others left included.
+    this.callbacks.adopt();
     this.callbacks.processCallbacks();
     this.callbacks.processCallbacks();
     this.reader.close();
@@ -517,7 +527,7 @@ export class Membership {
   #leave(): void {
     if (this.#left) return;
     this.#left = true;
-    this.heap.flush();
+    this.heap.detach();
     this.readers.unregister(this.index);
   }
 

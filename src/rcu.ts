@@ -4,6 +4,7 @@ import type { CallbackPolicy } from "./callbacks/policy.ts";
 import { createDomain, openDomain } from "./_domain.ts";
 import type { GracePeriodCookie } from "./grace_periods/cookie.ts";
 import { Membership } from "./_membership.ts";
+import type { Reader } from "./readers/_reader.ts";
 import type { Address, Arena, MemoryAudit } from "./memory/arena.ts";
 
 /**
@@ -350,24 +351,7 @@ export class Rcu extends EventTarget implements Disposable {
   readLock(): ReadSection {
     const reader = this.#membership.reader;
     reader.enter();
-    let open = true;
-    const end = () => {
-      if (!open) return;
-      open = false;
-      const { held } = reader;
-      reader.exit();
-      if (held) {
-        throw new Error(
-          "Cannot hold a read section across an await: it must end in the turn in which it began",
-        );
-      }
-    };
-    return {
-      get open() {
-        return open;
-      },
-      [Symbol.dispose]: end,
-    };
+    return new OpenSection(reader);
   }
 
   /**
@@ -559,7 +543,7 @@ export class Rcu extends EventTarget implements Disposable {
     membership.assertOpen("poll");
     if (
       !Number.isInteger(cookie) || cookie < 0 ||
-      cookie > membership.sequence.started() + 2
+      cookie > membership.sequence.started() + 1
     ) {
       throw new RangeError(
         `Cannot poll as the cookie must come from startPoll() of the same domain: received ${cookie}`,
@@ -855,6 +839,32 @@ export class Rcu extends EventTarget implements Disposable {
       cancelable: true,
     });
     if (this.dispatchEvent(event)) console.error(error);
+  }
+}
+
+/** What `readLock` returns. */
+class OpenSection implements ReadSection {
+  #reader: Reader | undefined;
+
+  constructor(reader: Reader) {
+    this.#reader = reader;
+  }
+
+  get open(): boolean {
+    return this.#reader !== undefined;
+  }
+
+  [Symbol.dispose](): void {
+    const reader = this.#reader;
+    if (reader === undefined) return;
+    this.#reader = undefined;
+    const { held } = reader;
+    reader.exit();
+    if (held) {
+      throw new Error(
+        "Cannot hold a read section across an await: it must end in the turn in which it began",
+      );
+    }
   }
 }
 

@@ -162,10 +162,14 @@ export class Callbacks {
 
   #enqueue(): void {
     this.#nextCount++;
-    this.#enqueued = (this.#enqueued + 1) | 0;
+    this.#countEnqueued(1);
+    this.#quota--;
+  }
+
+  #countEnqueued(count: number): void {
+    this.#enqueued = (this.#enqueued + count) | 0;
     // Pairs with: `barrier`, which must find what was enqueued before it was called.
     Atomics.store(this.#words, this.#base + ENQUEUED, this.#enqueued);
-    this.#quota--;
     this.#pause = SHORTEST_PAUSE;
     if (!this.#timer.armed) this.#timer.start(this.#onTurn, SHORTEST_PAUSE);
   }
@@ -286,10 +290,15 @@ export class Callbacks {
 
   /** Takes over what threads that left had deferred. */
   adopt(): void {
-    for (let block = this.#orphans.take(); block !== 0;) {
+    const words = this.#words;
+    const head = this.#base + NEXT;
+    let block = this.#orphans.take((count) => this.#countEnqueued(count));
+    while (block !== 0) {
       const tag = this.#heap.tagOf(block);
       const next = this.#heap.nextDeferred(tag);
-      this.deferFree(block, tag);
+      this.#heap.linkDeferred(tag, words[head]);
+      words[head] = block;
+      this.#nextCount++;
       block = next;
     }
   }

@@ -8,6 +8,8 @@ import { LINE } from "../memory/_size_classes.ts";
 const LOCK = 0;
 const HEAD = 1;
 const COUNT = 2;
+/** How often a thread has left blocks here. */
+const DEPARTURES = 3;
 
 /** Words of the list. */
 export const ORPHAN_WORDS: number = LINE;
@@ -35,6 +37,14 @@ export class Orphans {
   }
 
   /**
+   * How often a thread has left blocks, modulo 2³². Moves before the thread's
+   * own count of what waits goes down, so that a barrier notices.
+   */
+  get departures(): number {
+    return Atomics.load(this.#words, this.#base + DEPARTURES);
+  }
+
+  /**
    * Leaves a list of deferred blocks behind.
    *
    * @param head Its first block.
@@ -52,18 +62,21 @@ export class Orphans {
     heap.linkDeferred(tag, Atomics.load(this.#words, this.#base + HEAD));
     Atomics.store(this.#words, this.#base + HEAD, head);
     Atomics.add(this.#words, this.#base + COUNT, count);
+    Atomics.add(this.#words, this.#base + DEPARTURES, 1);
     release(this.#words, this.#base + LOCK);
   }
 
   /**
    * Takes all blocks. They were deferred at unknown times: the taker defers them anew.
    *
+   * @param count Counts them as the taker's, before they are no longer counted here.
    * @returns The first block, or 0.
    */
-  take(): Address {
+  take(count: (blocks: number) => void): Address {
     if (this.count === 0) return 0;
     this.#lock();
     const head = Atomics.exchange(this.#words, this.#base + HEAD, 0);
+    count(this.count);
     Atomics.store(this.#words, this.#base + COUNT, 0);
     release(this.#words, this.#base + LOCK);
     return head;

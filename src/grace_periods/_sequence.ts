@@ -26,12 +26,14 @@ const HALF = 2 ** 30;
  *    from the value that COMPLETED has.
  * 2. A period is a full one for whoever unlinked something before it began.
  *    While none is in progress that is the next; while one is, the one after,
- *    because the one in progress may have begun before the unlinking.
+ *    because the one in progress may have begun before the unlinking. Either
+ *    way it is the next one to begin.
  * 3. The word wraps after 2³¹ periods. EPOCH counts its half turns, so its
  *    lowest bit equals the word's highest one; where they differ, the thread
  *    that moved the word has not counted yet, and the true epoch is one more.
  *    EPOCH is loaded first: a move between the two loads shows as a difference.
- *    The next period does not begin before the half turn is counted.
+ *    The next period does not begin before the half turn is counted, by
+ *    whoever begins it if need be.
  */
 export class Sequence {
   readonly #words: Int32Array;
@@ -94,38 +96,30 @@ export class Sequence {
    * @returns The cookie.
    */
   cookie(): GracePeriodCookie {
-    const completed = Atomics.load(this.#words, this.#base + COMPLETED);
-    const epoch = Atomics.load(this.#words, this.#base + EPOCH);
     // Pairs with: the caller's unlinking store. A period that begins after this load begins
     // after the unlinking as well.
-    const sequence = this.current();
-    const full = periods(epoch, sequence) + (sequence === completed ? 1 : 2);
-    return full as GracePeriodCookie;
+    return this.started() + 1 as GracePeriodCookie;
   }
 
   /** Begins a period if none is in progress; if another thread just did, that one serves. */
   begin(): void {
     const words = this.#words;
-    const base = this.#base;
-    const completed = Atomics.load(words, base + COMPLETED);
-    const epoch = Atomics.load(words, base + EPOCH);
-    if (trueEpoch(epoch, completed) !== epoch) {
-      // Whoever began the period that crossed the half turn did not get to counting it.
-      Atomics.compareExchange(words, base + EPOCH, epoch, epoch + 1 | 0);
-    }
+    const at = this.#base + SEQUENCE;
+    const completed = Atomics.load(words, this.#base + COMPLETED);
+    this.#countHalfTurn();
     const next = (completed + 2) | 0;
-    const moved = Atomics.compareExchange(
-      words,
-      base + SEQUENCE,
-      completed,
-      next,
-    ) === completed;
-    if (moved && (next ^ completed) < 0) {
-      const now = Atomics.load(words, base + EPOCH);
-      if (trueEpoch(now, next) !== now) {
-        Atomics.compareExchange(words, base + EPOCH, now, now + 1 | 0);
-      }
+    if (Atomics.compareExchange(words, at, completed, next) === completed) {
+      this.#countHalfTurn();
     }
+  }
+
+  /** Counts a half turn that has been made and not been counted (3). */
+  #countHalfTurn(): void {
+    const at = this.#base + EPOCH;
+    const epoch = Atomics.load(this.#words, at);
+    if (trueEpoch(epoch, this.current()) === epoch) return;
+    // If another thread is faster, the epoch is no longer the one that was loaded first.
+    Atomics.compareExchange(this.#words, at, epoch, (epoch + 1) | 0);
   }
 
   /**

@@ -106,6 +106,7 @@ export class Heap {
   readonly #place: HeapPlace;
   readonly #table: Address;
   readonly #magazines: Address;
+  #detached = false;
 
   constructor(words: Int32Array, place: HeapPlace) {
     this.words = words;
@@ -204,6 +205,10 @@ export class Heap {
     const c = kind - 1;
     if (this.#place.debug) {
       words.fill(POISON, block, block + CLASS_WORDS[c]);
+    }
+    if (this.#detached) {
+      Atomics.store(words, tag, FREE);
+      return this.#deposit(c, block);
     }
     const magazine = this.#magazines + (c << 2);
     if (words[magazine + LOADED_COUNT] >= CLASS_MAGAZINE[c]) {
@@ -336,6 +341,15 @@ export class Heap {
         this.#swap(magazine);
       }
     }
+  }
+
+  /**
+   * Gives the magazines up: another thread may get them. What is freed after
+   * that goes to the depot at once.
+   */
+  detach(): void {
+    this.flush();
+    this.#detached = true;
   }
 
   #tag(c: number, block: Address): Address {

@@ -16,7 +16,10 @@ import {
 class U32 extends WordCodec<number> {
   readonly schema = "u32";
   toWord(value: number): number {
-    if (value >>> 0 !== value) refuseInteger("u32", 0, 2 ** 32 - 1, value);
+    // The type first: a BigInt cannot even be tried.
+    if (typeof value !== "number" || value >>> 0 !== value) {
+      refuseInteger("u32", 0, 2 ** 32 - 1, value);
+    }
     return value | 0;
   }
   fromWord(word: number): number {
@@ -27,7 +30,7 @@ class U32 extends WordCodec<number> {
 class I32 extends WordCodec<number> {
   readonly schema = "i32";
   toWord(value: number): number {
-    if ((value | 0) !== value) {
+    if (typeof value !== "number" || (value | 0) !== value) {
       refuseInteger("i32", -(2 ** 31), 2 ** 31 - 1, value);
     }
     return value | 0;
@@ -187,7 +190,7 @@ class Json<T> extends BlockCodec<T, string> {
     writeText(words, address, text);
   }
   read(words: Int32Array, address: Address): T {
-    return deepFreeze(JSON.parse(readText(words, address))) as T;
+    return deepFreeze<T>(JSON.parse(readText(words, address)));
   }
   view(words: Int32Array, address: Address): T {
     return this.read(words, address);
@@ -319,12 +322,16 @@ function guard(bytes: Uint8Array, check: () => void): Uint8Array {
   });
 }
 
-function deepFreeze(value: unknown): unknown {
-  if (typeof value === "object" && value !== null) {
-    Object.values(value).forEach(deepFreeze);
+function deepFreeze<T>(root: T): T {
+  // Not by recursion: JSON.parse takes more levels than the stack does.
+  const left: unknown[] = [root];
+  while (left.length > 0) {
+    const value = left.pop();
+    if (typeof value !== "object" || value === null) continue;
     Object.freeze(value);
+    for (const part of Object.values(value)) left.push(part);
   }
-  return value;
+  return root;
 }
 
 function refuseInteger(

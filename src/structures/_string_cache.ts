@@ -7,7 +7,7 @@ import type { Values } from "./_values.ts";
 /** Keys that a thread remembers, in each of its maps: what it keeps privately stays bounded. */
 const LIMIT = 2 ** 16;
 
-/** Lookups without a change after which keys are remembered for as long as there is none. */
+/** Fewest lookups without a change after which keys are remembered for as long as there is none. */
 const CALM = 2 ** 11;
 
 /** Where a key was found. */
@@ -30,7 +30,7 @@ interface Found {
  *   one is full, and what is used moves to the younger one.
  * - `calm`: while nothing at all changes, one lookup in a private `Map` and one
  *   load of a word that all keys share. Not worth filling while changes follow
- *   each other closely.
+ *   each other closely: it begins after as many lookups as there are entries.
  */
 export class StringCache<V> {
   // As in RcuMap: not `#` fields, so that they can be folded.
@@ -90,9 +90,10 @@ export class StringCache<V> {
       ? known
       : this.#find(key, known);
     if (found === undefined) return undefined;
-    if ((found.version & 1) === 0 && ++this.#lookups > CALM) {
-      this.#calm.set(key, found.what);
-    }
+    if (
+      (found.version & 1) === 0 &&
+      ++this.#lookups > Math.max(CALM, this.#entries.size)
+    ) this.#calm.set(key, found.what);
     return this.#valueOf(found.what);
   }
 

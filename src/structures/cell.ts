@@ -2,7 +2,8 @@
 
 import type { Membership } from "../_membership.ts";
 import type { Address } from "../memory/arena.ts";
-import { show } from "../memory/_codec.ts";
+import { show, WordCodec } from "../memory/_codec.ts";
+import type { Reader } from "../readers/_reader.ts";
 import type { Codec } from "../memory/codec.ts";
 import { membershipOf, type Rcu } from "../rcu.ts";
 import { checkOptions, openRoot } from "./_open.ts";
@@ -62,20 +63,32 @@ export interface WaitForChangeOptions {
  * ```
  */
 export class RcuCell<T> {
-  readonly #membership: Membership;
-  readonly #words: Int32Array;
-  readonly #cell: Address;
-  readonly #values: Values<T>;
+  // As in RcuMap: not `#` fields, so that they can be folded.
+  declare private readonly _membership: Membership;
+  declare private readonly _reader: Reader;
+  declare private readonly _words: Int32Array;
+  declare private readonly _cell: Address;
+  declare private readonly _values: Values<T>;
+  declare private readonly _wordValue: WordCodec<T> | undefined;
+
+  static {
+    Object.defineProperty(this.prototype, Symbol.for("Deno.customInspect"), {
+      value: (): string => "RcuCell",
+    });
+  }
 
   private constructor(
     membership: Membership,
     cell: Address,
     values: Values<T>,
+    codec: Codec<T>,
   ) {
-    this.#membership = membership;
-    this.#words = membership.words;
-    this.#cell = cell;
-    this.#values = values;
+    this._membership = membership;
+    this._words = membership.words;
+    this._cell = cell;
+    this._values = values;
+    this._reader = membership.reader;
+    this._wordValue = codec instanceof WordCodec ? codec : undefined;
   }
 
   /**
@@ -142,7 +155,7 @@ export class RcuCell<T> {
         membership.heap.free(made);
       },
     );
-    return new RcuCell(membership, cell, values);
+    return new RcuCell(membership, cell, values, options.value);
   }
 
   /**
@@ -162,10 +175,13 @@ export class RcuCell<T> {
    * ```
    */
   get(): T {
-    const reader = this.#membership.reader;
+    const reader = this._reader;
     if (!reader.online) reader.goOnline();
     // The dependent load. Pairs with: the publishing store in `#publish`.
-    const value = this.#values.load(this.#words[this.#cell + VALUE]);
+    const word = this._words[this._cell + VALUE];
+    const value = this._wordValue !== undefined
+      ? this._wordValue.fromWord(word)
+      : this._values.load(word);
     if (reader.depth === 0 && --reader.budget <= 0) {
       reader.checkQuiescentState();
     }
@@ -188,7 +204,7 @@ export class RcuCell<T> {
    * ```
    */
   get version(): number {
-    return Atomics.load(this.#words, this.#cell + VERSION) >>> 0;
+    return Atomics.load(this._words, this._cell + VERSION) >>> 0;
   }
 
   /**
@@ -212,8 +228,8 @@ export class RcuCell<T> {
    * ```
    */
   set(value: T): void {
-    this.#membership.assertOpen("set a cell");
-    this.#publish(this.#values.store(value), undefined);
+    this._membership.assertOpen("set a cell");
+    this.#publish(this._values.store(value), undefined);
   }
 
   /**
@@ -239,12 +255,12 @@ export class RcuCell<T> {
    * ```
    */
   update(fn: (old: T) => T): T {
-    this.#membership.assertOpen("update a cell");
+    this._membership.assertOpen("update a cell");
     while (true) {
       // The version first: if the value is newer than it, `#publish` finds the version moved.
       const version = this.version;
       const next = fn(this.get());
-      if (this.#publish(this.#values.store(next), version)) return next;
+      if (this.#publish(this._values.store(next), version)) return next;
     }
   }
 
@@ -271,24 +287,24 @@ export class RcuCell<T> {
    */
   async waitForChange(options: WaitForChangeOptions = {}): Promise<T> {
     const { since = this.version, signal } = options;
-    this.#membership.assertOpen("wait for a change");
+    this._membership.assertOpen("wait for a change");
     signal?.throwIfAborted();
-    const words = this.#words;
+    const words = this._words;
     const aborted = rejection(signal);
-    Atomics.add(words, this.#cell + WAITERS, 1);
+    Atomics.add(words, this._cell + WAITERS, 1);
     try {
       while (this.version === since >>> 0) {
         // Pairs with: the store of VERSION and the look at WAITERS in `#publish`. Either the
         // writer sees us counted and notifies, or its store comes first and we do not sleep.
         const sleep = Atomics.waitAsync(
           words,
-          this.#cell + VERSION,
+          this._cell + VERSION,
           since | 0,
         );
         if (sleep.async) await Promise.race([sleep.value, aborted.promise]);
       }
     } finally {
-      Atomics.sub(words, this.#cell + WAITERS, 1);
+      Atomics.sub(words, this._cell + WAITERS, 1);
       aborted.stop();
     }
     return this.get();
@@ -302,23 +318,23 @@ export class RcuCell<T> {
    * @returns Whether it was; otherwise nothing has changed.
    */
   #publish(value: number, expected: number | undefined): boolean {
-    const words = this.#words;
-    const cell = this.#cell;
-    const membership = this.#membership;
+    const words = this._words;
+    const cell = this._cell;
+    const membership = this._membership;
     try {
       membership.lock(cell + LOCK);
     } catch (error) {
-      this.#values.discard(value);
+      this._values.discard(value);
       throw error;
     }
     const version = Atomics.load(words, cell + VERSION);
     if (expected !== undefined && version !== (expected | 0)) {
       membership.unlock(cell + LOCK);
-      this.#values.discard(value);
+      this._values.discard(value);
       return false;
     }
     const next = (version + 1) | 0;
-    this.#values.seal(value, next);
+    this._values.seal(value, next);
     // Publish: everything in the value's block is in place. Pairs with: the load in `get`.
     const old = Atomics.exchange(words, cell + VALUE, value);
     // After the value: whoever sees the version sees the value. Pairs with: `waitForChange`.
@@ -326,7 +342,7 @@ export class RcuCell<T> {
     if (Atomics.load(words, cell + WAITERS) !== 0) {
       Atomics.notify(words, cell + VERSION);
     }
-    this.#values.retire(old);
+    this._values.retire(old);
     membership.unlock(cell + LOCK);
     membership.afterUpdate();
     return true;

@@ -1,0 +1,79 @@
+// Blocks for an update that allocates under a lock and may have to begin again.
+
+import type { Address } from "../memory/arena.ts";
+import type { Heap } from "../memory/_heap.ts";
+
+/** Thrown under the lock when a block cannot be had without waiting. */
+export class Shortage {
+  /** The block's words. */
+  readonly size: number;
+
+  constructor(size: number) {
+    this.size = size;
+  }
+}
+
+/**
+ * What an update allocates. Nobody waits for a grace period under a lock: an
+ * update that runs short lets go of the lock, waits for a block of that size,
+ * and begins again with all that it had.
+ */
+export class Reserve {
+  readonly #heap: Heap;
+  /** The blocks given out: block, size, block, size, … */
+  #taken: number[] = [];
+  /** Size → blocks to give out. */
+  readonly #spare = new Map<number, Address[]>();
+
+  constructor(heap: Heap) {
+    this.#heap = heap;
+  }
+
+  /**
+   * A block, without waiting.
+   *
+   * @param size Words.
+   * @returns The block.
+   * @throws {Shortage} If there is none.
+   */
+  take(size: number): Address {
+    const block = this.#spare.get(size)?.pop() ??
+      this.#heap.tryAllocate(size);
+    if (block === 0) throw new Shortage(size);
+    this.#taken.push(block, size);
+    return block;
+  }
+
+  /**
+   * Adds a block for later.
+   *
+   * @param size Words.
+   * @param block The block.
+   */
+  add(size: number, block: Address): void {
+    const blocks = this.#spare.get(size);
+    if (blocks === undefined) this.#spare.set(size, [block]);
+    else blocks.push(block);
+  }
+
+  /** Takes back every block that was given out: the update begins again. */
+  reset(): void {
+    const taken = this.#taken;
+    this.#taken = [];
+    for (let i = 0; i < taken.length; i += 2) this.add(taken[i + 1], taken[i]);
+  }
+
+  /** Parts with the blocks that were given out: they belong to the structure now. */
+  commit(): void {
+    this.#taken = [];
+  }
+
+  /** Frees what is left. */
+  dispose(): void {
+    this.reset();
+    for (const blocks of this.#spare.values()) {
+      for (const block of blocks) this.#heap.free(block);
+    }
+    this.#spare.clear();
+  }
+}

@@ -1,0 +1,147 @@
+// What lookups return, made once for each cached route in a thread.
+
+import type { Address } from "../memory/arena.ts";
+import { PAGE_MASK, PAGE_SHIFT } from "../memory/_size_classes.ts";
+import type { Neighbor } from "./_neighbor_layout.ts";
+import type { NeighborStore } from "./_neighbor_store.ts";
+import { readRecord } from "./_fib_records.ts";
+import { formatAddress } from "./_prefix.ts";
+import { DESTINATION, hasRoute, readRoute, SERIAL } from "./_route_layout.ts";
+import type { RouteTable } from "./_route_table.ts";
+import { type FreshRoute, hopOf } from "./_route_writer.ts";
+import { decodeRoute, type Route } from "./route.ts";
+
+/** Where a packet goes. Frozen; the same object as long as the cached route lives. */
+export interface RouteResult {
+  /** The Fib's route. */
+  readonly route: Route;
+  /** The address to resolve on the link: the route's gateway, or the destination; dotted. */
+  readonly nextHop: string;
+  /**
+   * What the neighbour table knows of the next hop, looked up when this is
+   * read, so that it is never out of date; `undefined` if it is not there.
+   */
+  readonly neighbor: Neighbor | undefined;
+}
+
+class Result implements RouteResult {
+  readonly route: Route;
+  readonly #neighbors: NeighborStore;
+  readonly #serial: number;
+  readonly #hop: number;
+
+  /**
+   * Whether a result is that of an entry.
+   *
+   * @param result The result.
+   * @param serial The entry's serial.
+   * @returns `true` if it is.
+   */
+  static matches(result: Result, serial: number): boolean {
+    return result.#serial === serial;
+  }
+
+  constructor(
+    neighbors: NeighborStore,
+    route: Route,
+    hop: number,
+    serial: number,
+  ) {
+    this.route = route;
+    this.#neighbors = neighbors;
+    this.#serial = serial;
+    this.#hop = hop;
+    Object.freeze(this);
+  }
+
+  get nextHop(): string {
+    return this.route.gateway ?? formatAddress(this.#hop);
+  }
+
+  get neighbor(): Neighbor | undefined {
+    return this.#neighbors.peek(this.#hop, this.route.interface | 0);
+  }
+}
+
+/** Entries are lines, and begin at multiples of one. */
+const LINE_SHIFT = 4;
+const ROW_LENGTH = (PAGE_MASK + 1) >>> LINE_SHIFT;
+
+/**
+ * A thread's results by the address of their entry: an array a page. What
+ * stands there may be that of an earlier entry at the address, or of an entry
+ * that is gone: serials tell.
+ */
+export class RouteResults {
+  readonly #table: RouteTable;
+  readonly #words: Int32Array;
+  /** Stands where there is nothing, so that arrays hold objects of one kind. */
+  readonly #none: Result;
+  readonly #noRow: Result[];
+  readonly #rows: Result[][] = [];
+
+  constructor(table: RouteTable) {
+    this.#table = table;
+    this.#words = table.words;
+    const nowhere = { gateway: null, interface: 0 };
+    this.#none = new Result(table.neighbors, nowhere, 0, 0);
+    this.#noRow = new Array(ROW_LENGTH).fill(this.#none);
+  }
+
+  /**
+   * The result of an entry. The thread announces no quiescent state before.
+   *
+   * @param entry A valid entry.
+   * @returns Its result; the same object if this thread has asked before.
+   */
+  at(entry: Address): RouteResult {
+    const page = entry >>> PAGE_SHIFT;
+    if (page < this.#rows.length) {
+      const result = this.#rows[page][(entry & PAGE_MASK) >>> LINE_SHIFT];
+      if (Result.matches(result, this.#words[entry + SERIAL])) return result;
+    }
+    return this.#make(entry);
+  }
+
+  #make(entry: Address): RouteResult {
+    const words = this.#words;
+    const { fib, neighbors } = this.#table;
+    const destination = words[entry + DESTINATION];
+    const fields = readRoute(words, entry);
+    // The Fib's own object where possible: there are fewer of them.
+    const record = fib.lookupRoute(destination);
+    const same = record !== 0 &&
+      hasRoute(words, entry, readRecord(words, record));
+    const route = same ? fib.routeAt(record)! : decodeRoute(fields);
+    const hop = hopOf(route, fields, destination);
+    const result = new Result(neighbors, route, hop, words[entry + SERIAL]);
+    this.#put(entry, result);
+    return result;
+  }
+
+  /**
+   * The result of a route that the Fib has just given.
+   *
+   * @param fresh The route.
+   * @param entry The entry that it got, or 0. It may be gone already.
+   * @param serial The entry's serial.
+   * @returns The result.
+   */
+  of(fresh: FreshRoute, entry: Address, serial: number): RouteResult {
+    const { route, hop } = fresh;
+    const result = new Result(this.#table.neighbors, route, hop, serial);
+    if (entry !== 0) this.#put(entry, result);
+    return result;
+  }
+
+  #put(entry: Address, result: Result): void {
+    const page = entry >>> PAGE_SHIFT;
+    while (this.#rows.length <= page) this.#rows.push(this.#noRow);
+    let row = this.#rows[page];
+    if (row === this.#noRow) {
+      row = new Array(ROW_LENGTH).fill(this.#none);
+      this.#rows[page] = row;
+    }
+    row[(entry & PAGE_MASK) >>> LINE_SHIFT] = result;
+  }
+}
