@@ -141,6 +141,7 @@ export function openDomain(
   }
   if (
     typeof id !== "string" ||
+    !/^[\da-f]{8}(-[\da-f]{4}){4}[\da-f]{8}$/.test(id) ||
     !idWords(id).every((word, i) => words[HEADER_ID + i] === word)
   ) {
     refuse("bear the id of its buffer", JSON.stringify(id));

@@ -194,8 +194,9 @@ export class Membership {
     }
     if (this.reader.depth === 0) this.reader.goOffline();
     if (!acquire(this.words, address, this.#owner, this.stallTimeout)) {
-      // Whoever holds it by now; if it has just become free, whoever had it was too slow.
       const holder = holderOf(this.words, address);
+      // Free after all, at the last moment.
+      if (holder < 0) return this.lock(address);
       const reader = this.#describe(holder, this.stallTimeout, 0);
       throw new RcuStallError(
         `Cannot take a lock within ${this.stallTimeout} ms: ${
@@ -349,7 +350,7 @@ export class Membership {
     if (expedited) this.sequence.countExpedited();
     const cookie = this.periods.start();
     if (!await this.periods.waitAsync(cookie, expedited, signal)) {
-      this.#throwAborted("wait for a grace period", begin, signal!);
+      this.throwAborted("wait for a grace period", begin, signal!);
     }
   }
 
@@ -384,7 +385,7 @@ export class Membership {
     let pause = 0;
     while (!done()) {
       if (signal?.aborted) {
-        this.#throwAborted("finish a barrier", begin, signal);
+        this.throwAborted("finish a barrier", begin, signal);
       }
       const cookie = this.callbacks.waitsFor;
       if (cookie !== undefined) {
@@ -478,7 +479,14 @@ export class Membership {
     );
   }
 
-  #throwAborted(act: string, begin: number, signal: AbortSignal): never {
+  /**
+   * Throws because a signal has ended a wait.
+   *
+   * @param act What was waited for.
+   * @param begin When that began, as `performance.now()` says.
+   * @param signal The signal.
+   */
+  throwAborted(act: string, begin: number, signal: AbortSignal): never {
     const report = this.stallReport(performance.now() - begin);
     throw new RcuStallError(
       `Cannot ${act} as the signal was aborted: ${describeStall(report)}`,

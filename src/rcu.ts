@@ -456,7 +456,7 @@ export class Rcu extends EventTarget implements Disposable {
     const { expedited = false, signal } = options;
     this.#membership.assertOpen("wait for a grace period");
     this.#membership.assertOutside("wait for a grace period");
-    signal?.throwIfAborted();
+    this.#checkSignal("wait for a grace period", signal);
     await this.#membership.synchronize(expedited, signal);
   }
 
@@ -641,7 +641,7 @@ export class Rcu extends EventTarget implements Disposable {
     const { signal } = options;
     this.#membership.assertOpen("finish a barrier");
     this.#membership.assertOutside("finish a barrier");
-    signal?.throwIfAborted();
+    this.#checkSignal("finish a barrier", signal);
     await this.#membership.barrier(signal);
   }
 
@@ -829,6 +829,12 @@ export class Rcu extends EventTarget implements Disposable {
    */
   [Symbol.dispose](): void {
     this.close();
+  }
+
+  #checkSignal(act: string, signal: AbortSignal | undefined): void {
+    if (signal?.aborted) {
+      this.#membership.throwAborted(act, performance.now(), signal);
+    }
   }
 
   #report(error: unknown): void {

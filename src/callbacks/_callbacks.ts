@@ -180,12 +180,13 @@ export class Callbacks {
    */
   checkCallbacks(): void {
     if (this.#quota > 0) return;
+    this.processCallbacks();
     if (this.pending >= this.#forceAt) {
       // Once per highWater, not on every call: the 2009 fault.
       this.#forceAt = this.pending + this.#highWater;
       this.#onForced();
+      this.processCallbacks();
     }
-    this.processCallbacks();
     if (this.pending < this.#highWater) this.#forceAt = this.#highWater;
   }
 

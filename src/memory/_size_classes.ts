@@ -35,7 +35,7 @@ export const CLASS_BLOCKS: Int32Array = new Int32Array(CLASSES);
 export const CLASS_DATA: Int32Array = new Int32Array(CLASSES);
 /** Class → blocks that move between a magazine and the depot at once. */
 export const CLASS_MAGAZINE: Int32Array = new Int32Array(CLASSES);
-/** Class → ⌈2²⁰ / size⌉: `(offset * magic) >>> 20` divides exactly for every offset in a page. */
+/** Class → ⌈2²⁰ / size⌉: `(offset * magic) >>> 20` is the quotient wherever a block begins. */
 export const CLASS_MAGIC: Int32Array = new Int32Array(CLASSES);
 
 const CLASS_OF = new Uint8Array(LARGEST_SLAB + 1);

@@ -32,9 +32,10 @@ const GONE = -2;
  *    was counted already.)
  */
 export class RouteDecoder {
-  readonly #words: Int32Array;
-  readonly #recycled: Address;
-  readonly #log: Address;
+  // As in RcuMap: not `#` fields, so that they can be folded.
+  declare protected readonly words: Int32Array;
+  declare private readonly _recycled: Address;
+  declare private readonly _log: Address;
   /** Slot → record. Slot 0 has record 0, which is no route. */
   #keys = new Int32Array(0);
   /** Slot → route. */
@@ -49,9 +50,9 @@ export class RouteDecoder {
   #clean: number;
 
   constructor(words: Int32Array, fib: Address) {
-    this.#words = words;
-    this.#recycled = fib + RECYCLED;
-    this.#log = fib + RECYCLED_LOG;
+    this.words = words;
+    this._recycled = fib + RECYCLED;
+    this._log = fib + RECYCLED_LOG;
     this.#clean = Atomics.load(words, fib + RECYCLED);
     this.#reset(FEWEST_BITS);
   }
@@ -66,7 +67,7 @@ export class RouteDecoder {
     const keys = this.#keys;
     const slot = Math.imul(record >>> 2, 0x9e3779b1) >>> this.#shift;
     return keys[slot] === record &&
-        this.#words[this.#recycled] === this.#clean
+        this.words[this._recycled] === this.#clean
       ? this.#routes[slot]
       : this.#search(record);
   }
@@ -82,20 +83,20 @@ export class RouteDecoder {
    * allocates an object for the number.
    */
   #search(record: Address): Route | undefined {
-    const words = this.#words;
-    const recycled = Atomics.load(words, this.#recycled);
+    const words = this.words;
+    const recycled = Atomics.load(words, this._recycled);
     const first = this.#clean;
     if (recycled !== first) {
       this.#clean = recycled;
       if (((recycled - first) >>> 0) < LOG_LENGTH) {
         for (let i = first; i !== recycled; i = (i + 1) | 0) {
-          const place = this.#log + (i & (LOG_LENGTH - 1));
+          const place = this._log + (i & (LOG_LENGTH - 1));
           this.#forget(Atomics.load(words, place));
         }
       }
       // Pairs with: the stores in `RecordTable.recycle`. If the count has not moved by the length of
       // the log, no place had been written for the second time when we looked.
-      const now = Atomics.load(words, this.#recycled);
+      const now = Atomics.load(words, this._recycled);
       if (((now - first) >>> 0) >= LOG_LENGTH) this.#reset(FEWEST_BITS);
     }
     const keys = this.#keys;

@@ -56,25 +56,31 @@ export let lookupOf: (fib: Fib, act: string) => FibLookup;
  * ```
  */
 export class Fib implements Iterable<[prefix: string, route: Route]> {
-  readonly #membership: Membership;
-  readonly #lookup: FibLookup;
-  readonly #update: FibUpdate;
+  // As in RcuMap: not `#` fields, so that they can be folded.
+  declare private readonly _membership: Membership;
+  declare private readonly _lookup: FibLookup;
+  declare private readonly _update: FibUpdate;
 
   static {
     lookupOf = (fib, act) => {
-      if (!(#lookup in Object(fib))) {
+      if (!(fib instanceof Fib)) {
         throw new TypeError(
           `Cannot ${act} as fib must be a Fib: received ${fib}`,
         );
       }
-      return fib.#lookup;
+      return fib._lookup;
     };
+    Object.defineProperty(this.prototype, Symbol.for("Deno.customInspect"), {
+      value(this: Fib): string {
+        return `Fib(${this.size})`;
+      },
+    });
   }
 
   private constructor(membership: Membership, lookup: FibLookup) {
-    this.#membership = membership;
-    this.#lookup = lookup;
-    this.#update = new FibUpdate(membership, lookup.fib);
+    this._membership = membership;
+    this._lookup = lookup;
+    this._update = new FibUpdate(membership, lookup.fib);
   }
 
   /**
@@ -116,7 +122,7 @@ export class Fib implements Iterable<[prefix: string, route: Route]> {
 
   /** How many prefixes there are. */
   get size(): number {
-    const { fib, membership } = this.#lookup;
+    const { fib, membership } = this._lookup;
     return Atomics.load(membership.words, fib + SIZE);
   }
 
@@ -147,8 +153,8 @@ export class Fib implements Iterable<[prefix: string, route: Route]> {
     const key = parsePrefix(prefix);
     const fields = { flags: 0, gateway: 0, interface: 0, metric: 0, mtu: 0 };
     encodeRoute(route, fields);
-    this.#membership.assertOpen("insert a prefix");
-    this.#update.insert(key, fields);
+    this._membership.assertOpen("insert a prefix");
+    this._update.insert(key, fields);
   }
 
   /**
@@ -177,8 +183,8 @@ export class Fib implements Iterable<[prefix: string, route: Route]> {
    */
   delete(prefix: string | Prefix): boolean {
     const key = parsePrefix(prefix);
-    this.#membership.assertOpen("delete a prefix");
-    return this.#update.delete(key);
+    this._membership.assertOpen("delete a prefix");
+    return this._update.delete(key);
   }
 
   /**
@@ -211,7 +217,7 @@ export class Fib implements Iterable<[prefix: string, route: Route]> {
     let number = 0;
     if (typeof address === "number") number = address >>> 0;
     if (number !== address) number = parseAddress(address) >>> 0;
-    return this.#lookup.lookup(number);
+    return this._lookup.lookup(number);
   }
 
   /**
@@ -238,8 +244,8 @@ export class Fib implements Iterable<[prefix: string, route: Route]> {
    */
   get(prefix: string | Prefix): Route | undefined {
     const key = parsePrefix(prefix);
-    this.#membership.assertOpen("get a prefix");
-    return new FibEntries(this.#lookup).get(key);
+    this._membership.assertOpen("get a prefix");
+    return new FibEntries(this._lookup).get(key);
   }
 
   /**
@@ -272,17 +278,17 @@ export class Fib implements Iterable<[prefix: string, route: Route]> {
   load(
     entries: Iterable<readonly [prefix: string | Prefix, route: Route]>,
   ): void {
-    this.#membership.assertOpen("load a table");
-    const table = new FibLoad(this.#membership, this.#lookup.fib);
+    this._membership.assertOpen("load a table");
+    const table = new FibLoad(this._membership, this._lookup.fib);
     try {
       table.build(entries);
       // The entries may have come from a generator that closed it.
-      this.#membership.assertOpen("load a table");
+      this._membership.assertOpen("load a table");
       table.publish();
     } finally {
       table.dispose();
     }
-    this.#membership.afterUpdate();
+    this._membership.afterUpdate();
   }
 
   /**
@@ -306,9 +312,9 @@ export class Fib implements Iterable<[prefix: string, route: Route]> {
    * ```
    */
   *[Symbol.iterator](): IterableIterator<[prefix: string, route: Route]> {
-    const entries = new FibEntries(this.#lookup);
+    const entries = new FibEntries(this._lookup);
     for (let octet = 0; octet < 256; octet++) {
-      this.#membership.assertOpen("list prefixes");
+      this._membership.assertOpen("list prefixes");
       for (const [key, route] of entries.list(octet)) {
         yield [formatPrefix(key), route];
       }

@@ -1,0 +1,198 @@
+// What must be true of a domain's memory whenever no thread is in the middle of something.
+
+import { assert, assertEquals } from "@std/assert";
+import { Rcu, type RcuOptions } from "../mod.ts";
+import { CALLBACK_WORDS } from "../src/callbacks/_callbacks.ts";
+import { HEADER_MAX_READERS, layout, magazinesOf } from "../src/_layout.ts";
+import type { Address, MemoryAudit } from "../src/memory/arena.ts";
+import { HEAP_WORDS, PAGE_ENTRY_WORDS } from "../src/memory/_heap.ts";
+import {
+  CLASS_BLOCKS,
+  CLASS_DATA,
+  CLASS_WORDS,
+  CLASSES,
+  LINE,
+  PAGE_SHIFT,
+} from "../src/memory/_size_classes.ts";
+
+// As in src/memory/_heap.ts, whose own these are.
+const LARGE = 0x100;
+const DEPOTS = HEAP_WORDS - CLASSES * LINE;
+
+/**
+ * Asserts that an audit adds up: at any moment, whatever other threads do.
+ *
+ * @param audit The audit.
+ * @returns It.
+ */
+export function assertAddsUp(audit: MemoryAudit): MemoryAudit {
+  const { capacity, live, deferred, free, overhead } = audit;
+  for (const [part, bytes] of Object.entries(audit)) {
+    assert(bytes >= 0 && bytes % 4 === 0, `${part} is ${bytes}`);
+  }
+  assertEquals(live + deferred + free + overhead, capacity, "the audit's sum");
+  return audit;
+}
+
+/** Blocks by what their tags say. */
+interface Tagged {
+  free: Set<number>;
+  deferred: Set<number>;
+  /** Slab block → its class. */
+  classes: Map<number, number>;
+  /** Block → the address of its tag. */
+  tags: Map<number, number>;
+}
+
+function readTags(words: Int32Array): Tagged {
+  const { firstPage, endPage, pageTable } = placesOf(words);
+  const free = new Set<number>();
+  const deferred = new Set<number>();
+  const classes = new Map<number, number>();
+  const tags = new Map<number, number>();
+  const see = (block: number, tag: number): void => {
+    tags.set(block, tag);
+    const state = words[tag] & 3;
+    if (state === 0) free.add(block);
+    else if (state === 2) deferred.add(block);
+    else assertEquals(words[tag], 1, `the tag of block ${block}`);
+  };
+  for (let page = firstPage; page < endPage; page++) {
+    const entry = pageTable + page * PAGE_ENTRY_WORDS;
+    const kind = words[entry];
+    const base = page << PAGE_SHIFT;
+    if (kind === LARGE) {
+      see(base, entry + 2);
+      page += words[entry + 1] - 1;
+    } else if (kind !== 0) {
+      const c = kind - 1;
+      for (let i = 0; i < CLASS_BLOCKS[c]; i++) {
+        const block = base + CLASS_DATA[c] + i * CLASS_WORDS[c];
+        classes.set(block, c);
+        see(block, base + i);
+      }
+    }
+  }
+  return { free, deferred, classes, tags };
+}
+
+function placesOf(words: Int32Array): ReturnType<typeof layout> {
+  return layout(words.length, words[HEADER_MAX_READERS]);
+}
+
+/**
+ * The lock that keeps audits out.
+ *
+ * @param words The domain's words.
+ * @returns Its address.
+ */
+export function pagesLock(words: Int32Array): Address {
+  return placesOf(words).heap;
+}
+
+/**
+ * Where a block's tag is.
+ *
+ * @param words The domain's words.
+ * @param block The block.
+ * @returns The address.
+ */
+export function tagOf(words: Int32Array, block: Address): Address {
+  return readTags(words).tags.get(block)!;
+}
+
+/**
+ * Asserts that every free block of a slab is on exactly one magazine or depot
+ * chain of its class, that every deferred block is on exactly one deferred
+ * list, that nothing else is on any, and that the counts beside the lists are
+ * right. No thread may be allocating or freeing.
+ *
+ * @param words The domain's words.
+ */
+export function assertLists(words: Int32Array): void {
+  const places = placesOf(words);
+  const maxReaders = words[HEADER_MAX_READERS];
+  const { free, deferred, classes, tags } = readTags(words);
+  const listed = new Set<number>();
+
+  const walk = (
+    head: number,
+    of: Set<number>,
+    where: string,
+    c?: number,
+  ): number => {
+    let length = 0;
+    for (let block = head; block !== 0; length++) {
+      assert(of.has(block), `${where}: block ${block} is not tagged so`);
+      assert(!listed.has(block), `${where}: block ${block} is listed twice`);
+      if (c !== undefined) assertEquals(classes.get(block), c, where);
+      listed.add(block);
+      block = words[tags.get(block)!] & ~3;
+    }
+    return length;
+  };
+
+  for (let c = 0; c < CLASSES; c++) {
+    for (let reader = 0; reader < maxReaders; reader++) {
+      for (const at of [0, 2]) {
+        const magazine = magazinesOf(places, reader) + c * 4 + at;
+        const where = `class ${c}, magazine ${at} of reader ${reader}`;
+        const length = walk(words[magazine], free, where, c);
+        assertEquals(words[magazine + 1], length, `${where}: count`);
+      }
+    }
+    const depot = places.heap + DEPOTS + c * LINE;
+    const where = `class ${c}, depot`;
+    assertEquals(words[depot], 0, `${where}: lock`);
+    let chains = 0;
+    for (let chain = words[depot + 1]; chain !== 0; chain = words[chain]) {
+      chains++;
+      walk(chain, free, where, c);
+    }
+    assertEquals(words[depot + 2], chains, `${where}: chains`);
+  }
+  assertEquals(listed.size, free.size, "blocks tagged free, blocks listed");
+
+  for (let reader = 0; reader < maxReaders; reader++) {
+    const line = places.callbacks + reader * CALLBACK_WORDS;
+    for (let list = 0; list < 3; list++) {
+      walk(words[line + list], deferred, `reader ${reader}, list ${list}`);
+    }
+  }
+  const orphans = walk(words[places.orphans + 1], deferred, "orphans");
+  assertEquals(words[places.orphans + 2], orphans, "orphans: count");
+  assertEquals(
+    listed.size,
+    free.size + deferred.size,
+    "blocks tagged free or deferred, blocks listed",
+  );
+}
+
+/**
+ * Runs a scenario in a domain of its own, and asserts afterwards that nothing
+ * of it is left: no callback, no live block, no list out of order, no other
+ * thread. The scenario frees what it allocates; roots are made in `before`.
+ *
+ * @param options The domain's options; 4 MiB and 8 readers unless they say so.
+ * @param use The scenario.
+ * @param before What may leave live blocks behind.
+ */
+export async function withDomain(
+  options: RcuOptions,
+  use: (rcu: Rcu) => void | Promise<void>,
+  before?: (rcu: Rcu) => void,
+): Promise<void> {
+  using rcu = Rcu.create({ capacity: 2 ** 22, maxReaders: 8, ...options });
+  before?.(rcu);
+  const { live } = assertAddsUp(rcu.memory.audit());
+  await use(rcu);
+  await rcu.barrier();
+  const { callbacks, memory, readers } = rcu.stats();
+  assertAddsUp(memory);
+  assertLists(rcu.memory.words);
+  assertEquals(
+    { live: memory.live, deferred: memory.deferred, ...callbacks },
+    { ...callbacks, live, deferred: 0, pending: 0 },
+  );
+  assertEquals(readers.map(({ id }) => id), [rcu.readerId]);
+}

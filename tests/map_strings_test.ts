@@ -1,0 +1,186 @@
+// What a thread remembers of string keys must never be older than what any thread has announced.
+
+import { assert, assertEquals } from "@std/assert";
+import {
+  bytes,
+  type Codec,
+  f64,
+  json,
+  Rcu,
+  RcuMap,
+  string,
+  struct,
+  u32,
+} from "../mod.ts";
+import { openMap } from "./_map_checks.ts";
+import { sharedWords, until, withWorkers } from "./_workers.ts";
+import { settle } from "./_settle.ts";
+
+/** More lookups than a calm map needs to be remembered as a whole. */
+const CALM = 5000;
+
+const KINDS: [string, Codec<unknown>, (n: number) => unknown][] = [
+  ["u32", u32 as Codec<unknown>, (n) => n],
+  ["f64", f64 as Codec<unknown>, (n) => n / 2],
+  ["string", string as Codec<unknown>, (n) => `value ${n}`],
+  ["bytes", bytes as Codec<unknown>, (n) => Uint8Array.of(n, n >>> 8)],
+  ["json", json(), (n) => ({ n })],
+  ["struct", struct({ n: u32 }) as unknown as Codec<unknown>, (n) => ({ n })],
+];
+
+function setUp(value: Codec<unknown>) {
+  const rcu = Rcu.create({ capacity: 2 ** 24, maxReaders: 8, debug: true });
+  const member = Rcu.attach(rcu.handle);
+  const options = { key: string, value };
+  return {
+    rcu,
+    mine: RcuMap.open(rcu, "m", options),
+    other: RcuMap.open(member, "m", options),
+    [Symbol.dispose]() {
+      member.close();
+      rcu.close();
+    },
+  };
+}
+
+for (const [name, value, make] of KINDS) {
+  for (const warm of [0, 1, CALM]) {
+    Deno.test(`after ${warm} reads of a ${name} value the next read sees each change by another member`, () => {
+      using t = setUp(value);
+      const twin = new Map<string, unknown>();
+      const set = (key: string, value: unknown) => {
+        t.other.set(key, value);
+        twin.set(key, value);
+      };
+      for (let n = 0; n < 40; n++) set(`key ${n}`, make(n));
+      const changes: Record<string, () => void> = {
+        set: () => set("key 1", make(1001)),
+        "set of the same": () => set("key 1", make(1001)),
+        update: () => {
+          t.other.update("key 1", () => make(1002));
+          twin.set("key 1", make(1002));
+        },
+        delete: () => {
+          t.other.delete("key 1");
+          twin.delete("key 1");
+        },
+        insert: () => set("key 1", make(1003)),
+        "delete and insert": () => {
+          t.other.delete("key 1");
+          set("key 1", make(1004));
+        },
+        grow: () => {
+          for (let n = 100; n < 2000; n++) set(`key ${n}`, make(n));
+        },
+        "set after growing": () => set("key 1", make(1005)),
+        shrink: () => {
+          for (let n = 100; n < 2000; n++) {
+            t.other.delete(`key ${n}`);
+            twin.delete(`key ${n}`);
+          }
+        },
+        "set after shrinking": () => set("key 1", make(1006)),
+        replaceAll: () => {
+          t.other.replaceAll([["key 1", make(5)], ["key 2", make(6)]]);
+          twin.clear();
+          twin.set("key 1", make(5)).set("key 2", make(6));
+        },
+        clear: () => {
+          t.other.clear();
+          twin.clear();
+        },
+        "insert after clearing": () => set("key 1", make(1007)),
+      };
+      for (const [what, change] of Object.entries(changes)) {
+        for (let i = 0; i < warm; i++) t.mine.get(`key ${i % 4}`);
+        change();
+        for (let n = 0; n < 42; n++) {
+          const key = `key ${n}`;
+          assertEquals(t.mine.get(key), twin.get(key), `${what}: ${key}`);
+        }
+      }
+    });
+  }
+}
+
+Deno.test("a string key's value is right after its memory has been another one's", async () => {
+  using t = setUp(string as Codec<unknown>);
+  for (let round = 0; round < 300; round++) {
+    t.other.set(`key ${round % 7}`, `value ${round}`);
+    for (let n = 0; n < 7; n++) {
+      const got = t.mine.get(`key ${n}`);
+      if (n === round % 7) assertEquals(got, `value ${round}`);
+    }
+    t.other.delete(`key ${(round + 3) % 7}`);
+    assertEquals(t.mine.get(`key ${(round + 3) % 7}`), undefined);
+    await settle(t.rcu);
+  }
+});
+
+Deno.test("more string keys than a thread remembers are still all found", () => {
+  using rcu = Rcu.create({ capacity: 2 ** 26 });
+  const map = RcuMap.open(rcu, "m", { key: string, value: u32 });
+  const count = 100_000;
+  for (let n = 0; n < count; n++) map.set(`key ${n}`, n);
+  for (let round = 0; round < 2; round++) {
+    for (let n = 0; n < count; n++) {
+      const got = map.get(`key ${n}`);
+      if (got !== n) assertEquals(got, n);
+    }
+    // Every other one is another one now.
+    for (let n = round; n < count; n += 1000) map.set(`key ${n}`, n);
+  }
+});
+
+Deno.test("strings that are equal but not the same object are one key to the cache", () => {
+  using t = setUp(u32 as Codec<unknown>);
+  t.mine.set("ab", 1);
+  for (let i = 0; i < CALM; i++) {
+    assertEquals(t.mine.get(["a", "b"].join("")), 1);
+    assertEquals(t.mine.get("ab"), 1);
+  }
+  t.mine.set(["a", "b"].join(""), 2);
+  assertEquals(t.mine.get("ab"), 2);
+});
+
+for (const kind of ["string", "json"] as const) {
+  Deno.test(`no reader of a ${kind} value sees an older one than any reader has announced`, async () => {
+    using rcu = Rcu.create({ capacity: 2 ** 24, maxReaders: 8, debug: true });
+    const map = openMap<string>(rcu, "m", "string", kind);
+    const make = (n: number) => kind === "json" ? { n } : `${n}`;
+    map.set("key", make(0));
+    const words = sharedWords(4);
+    await withWorkers("_map_worker.ts", 2, async (...workers) => {
+      // 60 changes with calm between them, then many in a row.
+      const [calm, last] = [60, 20_000];
+      const following = workers.map((worker, me) =>
+        worker.call<{ reads: number; older: number }>("follow", {
+          handle: rcu.handle,
+          words,
+          me,
+          last,
+          kind,
+        })
+      );
+      for (let n = 1; n <= last; n++) {
+        if (n <= calm) {
+          const from = [2, 3].map((at) => Atomics.load(words, at));
+          await until(
+            "both readers have read on",
+            () =>
+              from.every((reads, i) =>
+                Atomics.load(words, 2 + i) > reads + 3000
+              ),
+          );
+        }
+        map.set("key", make(n));
+        map.set(`other ${n % 100}`, make(n));
+      }
+      for (const { reads, older } of await Promise.all(following)) {
+        assertEquals(older, 0);
+        assert(reads > calm * 3000, `only ${reads} reads`);
+      }
+      assertEquals(Atomics.load(words, 0), last);
+    });
+  });
+}
