@@ -1,6 +1,11 @@
 // Memory that runs out in the middle of something: the map is as it was, and serves on.
 
-import { assert, assertEquals, assertThrows } from "@std/assert";
+import {
+  assert,
+  assertEquals,
+  assertInstanceOf,
+  assertThrows,
+} from "@std/assert";
 import {
   type Codec,
   json,
@@ -127,6 +132,24 @@ Deno.test("existing keys can be set while memory holds only one more value", asy
     }
   }
   assertSame(map, twin);
+  await settled(rcu);
+});
+
+Deno.test("a map can be cleared while memory has no room for an empty table", async () => {
+  using rcu = domain();
+  const map = RcuMap.open(rcu, "m", { key: string, value: string });
+  fill(map, new Map<string, string>(), (n) => `${n}`);
+  // Whatever is left, in blocks of every size.
+  for (let words = 4096; words > 0; words = Math.floor(words / 2)) {
+    try {
+      while (true) rcu.memory.allocate(words);
+    } catch (error) {
+      assertInstanceOf(error, RcuMemoryError);
+    }
+  }
+  map.clear();
+  assertEquals([map.size, [...map]], [0, []]);
+  assertEquals(map.set("a", "1").get("a"), "1");
   await settled(rcu);
 });
 

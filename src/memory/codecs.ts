@@ -126,7 +126,11 @@ class Bytes extends BlockKeyCodec<Uint8Array> {
     if (!(value instanceof Uint8Array)) {
       refuseType("bytes", "a Uint8Array", value);
     }
-    return value;
+    // What another thread can change meanwhile, or its length, is copied first.
+    const buffer = value.buffer as { resizable?: boolean };
+    return buffer instanceof SharedArrayBuffer || buffer.resizable === true
+      ? value.slice()
+      : value;
   }
   measure(value: Uint8Array): number {
     return 1 + ((value.length + 3) >>> 2);
@@ -318,6 +322,10 @@ function guard(bytes: Uint8Array, check: () => void): Uint8Array {
       check();
       const value = Reflect.get(target, property, target);
       return typeof value === "function" ? value.bind(target) : value;
+    },
+    set(target, property, value) {
+      check();
+      return Reflect.set(target, property, value, target);
     },
   });
 }

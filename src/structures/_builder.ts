@@ -2,6 +2,7 @@
 
 import type { Address } from "../memory/arena.ts";
 import {
+  bucketsFor,
   FORWARDED,
   HEADS,
   LEAST_MASK,
@@ -199,8 +200,6 @@ export class Builder<K, V> {
    */
   static bucketsFor<K>(table: Table<K>, entries: number): number {
     const least = Atomics.load(table.words, table.header + LEAST_MASK) + 1;
-    let buckets = least;
-    while (buckets < entries) buckets *= 2;
-    return buckets;
+    return bucketsFor(entries, least);
   }
 }

@@ -383,6 +383,19 @@ export function tableWords(buckets: number): number {
 }
 
 /**
+ * How many buckets a number of entries fills without making the table grow.
+ *
+ * @param entries The number.
+ * @param least Fewest buckets, a power of two.
+ * @returns A power of two.
+ */
+export function bucketsFor(entries: number, least: number): number {
+  let buckets = least;
+  while (buckets < 2 * entries) buckets *= 2;
+  return buckets;
+}
+
+/**
  * How long a map's header is.
  *
  * @param codec The key codec.

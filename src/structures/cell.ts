@@ -25,7 +25,7 @@ const CELL_WORDS = 4;
  */
 export interface RcuCellOptions<T> {
   /** How the value lies in memory. */
-  value: Codec<T>;
+  value: Codec<T, unknown>;
   /** The first value, for whoever creates the cell; others ignore it. */
   initial?: T;
 }
@@ -81,7 +81,7 @@ export class RcuCell<T> {
     membership: Membership,
     cell: Address,
     values: Values<T>,
-    codec: Codec<T>,
+    codec: Codec<T, unknown>,
   ) {
     this._membership = membership;
     this._words = membership.words;

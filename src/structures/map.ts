@@ -5,12 +5,14 @@ import type { Address } from "../memory/arena.ts";
 import { mix, show, WordCodec } from "../memory/_codec.ts";
 import type { Codec, KeyCodec } from "../memory/codec.ts";
 import type { Reader } from "../readers/_reader.ts";
+import { RcuMemoryError } from "../memory/errors.ts";
 import { membershipOf, type Rcu } from "../rcu.ts";
 import { Builder } from "./_builder.ts";
 import { collect } from "./_cursor.ts";
 import { checkOptions, openRoot } from "./_open.ts";
 import { StringCache } from "./_string_cache.ts";
 import {
+  bucketsFor,
   headerWords,
   keyCodec,
   LEAST_MASK,
@@ -46,7 +48,7 @@ export interface RcuMapOptions<K, V, View = V> {
   value: Codec<V, View>;
   /**
    * Entries to make room for ahead, for whoever creates the map; it grows by
-   * itself and never shrinks below. From 0 to 1,073,741,824.
+   * itself and never shrinks below. From 0 to 268,435,456.
    *
    * @default {0}
    */
@@ -177,9 +179,9 @@ export class RcuMap<K, V, View = V> implements Iterable<[K, V]> {
     const { key, value, capacity = 0 } = options;
     keyCodec(key);
     const values = new Values<V>(membership, value);
-    if (!Number.isInteger(capacity) || capacity < 0 || capacity > 2 ** 30) {
+    if (!Number.isInteger(capacity) || capacity < 0 || capacity > 2 ** 28) {
       throw new RangeError(
-        `Cannot open a map as its capacity must be an integer from 0 to 1073741824: received ${
+        `Cannot open a map as its capacity must be an integer from 0 to 268435456: received ${
           show(capacity)
         }`,
       );
@@ -375,9 +377,9 @@ export class RcuMap<K, V, View = V> implements Iterable<[K, V]> {
   }
 
   /**
-   * Takes every key out, at once.
+   * Takes every key out: at once, or one by one where memory is so full that
+   * not even an empty table fits.
    *
-   * @throws {RcuMemoryError} If not even an empty table fits.
    * @throws {RcuStallError} If another writer does not give way.
    *
    * @example Emptying
@@ -392,7 +394,12 @@ export class RcuMap<K, V, View = V> implements Iterable<[K, V]> {
    * ```
    */
   clear(): void {
-    this.replaceAll([]);
+    try {
+      this.replaceAll([]);
+    } catch (error) {
+      if (!(error instanceof RcuMemoryError)) throw error;
+      for (const key of this.keys()) this.delete(key);
+    }
   }
 
   /**
@@ -619,6 +626,7 @@ export class RcuMap<K, V, View = V> implements Iterable<[K, V]> {
    *
    * @param callback Receives the value, the key and the map.
    * @param thisArg What `this` is in it.
+   * @throws {TypeError} If `callback` is not a function.
    *
    * @example A sum
    * ```ts
@@ -637,6 +645,13 @@ export class RcuMap<K, V, View = V> implements Iterable<[K, V]> {
     callback: (value: V, key: K, map: this) => void,
     thisArg?: unknown,
   ): void {
+    if (typeof callback !== "function") {
+      throw new TypeError(
+        `Cannot call for each entry as the callback must be a function: received ${
+          show(callback)
+        }`,
+      );
+    }
     for (const [key, value] of this.entries()) {
       callback.call(thisArg, value, key, this);
     }
@@ -727,8 +742,7 @@ function makeMap(
   capacity: number,
 ): Address {
   const { words } = membership;
-  let buckets = STRIPES;
-  while (buckets < capacity) buckets *= 2;
+  const buckets = bucketsFor(capacity, STRIPES);
   const size = tableWords(buckets);
   const table = membership.allocate(size);
   let header: Address;
