@@ -21,18 +21,17 @@
  *
  * @module
  */
-export {
-  type AttachOptions,
-  type BarrierOptions,
-  Rcu,
-  type RcuHandle,
-  type RcuOptions,
-  type RcuStats,
-  type ReaderStats,
-  type ReadSection,
-  type SynchronizeOptions,
-  type SynchronizeSyncOptions,
-} from "./src/rcu.ts";
+export { Rcu } from "./src/rcu.ts";
+export type {
+  AttachOptions,
+  BarrierOptions,
+  RcuHandle,
+  RcuOptions,
+  SynchronizeOptions,
+  SynchronizeSyncOptions,
+} from "./src/options.ts";
+export type { RcuStats, ReaderStats } from "./src/stats.ts";
+export type { ReadSection } from "./src/readers/section.ts";
 export type { CallbackPolicy } from "./src/callbacks/policy.ts";
 export type { GracePeriodCookie } from "./src/grace_periods/cookie.ts";
 export {

@@ -15,7 +15,7 @@ import {
 } from "./_layout.ts";
 import { Sequence } from "./grace_periods/_sequence.ts";
 import { PAGE_WORDS } from "./memory/_size_classes.ts";
-import type { AttachOptions, RcuHandle, RcuOptions } from "./rcu.ts";
+import type { AttachOptions, RcuHandle, RcuOptions } from "./options.ts";
 
 const SMALLEST_CAPACITY = 2 ** 21;
 const LARGEST_CAPACITY = 2 ** 33;

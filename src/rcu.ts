@@ -1,11 +1,19 @@
 // The public face of a thread's membership.
 
-import type { CallbackPolicy } from "./callbacks/policy.ts";
 import { createDomain, openDomain } from "./_domain.ts";
 import type { GracePeriodCookie } from "./grace_periods/cookie.ts";
 import { Membership } from "./_membership.ts";
-import type { Reader } from "./readers/_reader.ts";
 import type { Address, Arena, MemoryAudit } from "./memory/arena.ts";
+import type {
+  AttachOptions,
+  BarrierOptions,
+  RcuHandle,
+  RcuOptions,
+  SynchronizeOptions,
+  SynchronizeSyncOptions,
+} from "./options.ts";
+import { OpenSection, type ReadSection } from "./readers/section.ts";
+import type { RcuStats, ReaderStats } from "./stats.ts";
 
 /**
  * The internals behind an open `Rcu`, for structures.
@@ -15,168 +23,6 @@ import type { Address, Arena, MemoryAudit } from "./memory/arena.ts";
  * @returns The membership.
  */
 export let membershipOf: (rcu: Rcu, act: string) => Membership;
-
-/** How a new domain is laid out and behaves. */
-export interface RcuOptions {
-  /**
-   * Bytes reserved for the domain, committed as they are touched; rounded down
-   * to a multiple of 16,384. From 2 MiB to 8 GiB.
-   *
-   * @default {268435456}
-   */
-  capacity?: number;
-  /**
-   * Most threads at a time, from 1 to 4,096.
-   *
-   * @default {64}
-   */
-  maxReaders?: number;
-  /**
-   * How the end of a grace period is noticed. `scan`: whoever wants one polls
-   * the readers' slots.
-   *
-   * @default {"scan"}
-   */
-  detector?: "scan";
-  /**
-   * When callbacks run.
-   *
-   * @default {{ mode: "immediate" }}
-   */
-  callbacks?: CallbackPolicy;
-  /**
-   * Pending callbacks of one thread that count as overload, from 1: beyond
-   * it, the updater waits up to 1 ms for a grace period, once per so many.
-   *
-   * @default {10000}
-   */
-  highWater?: number;
-  /**
-   * How long a blocking wait lasts before it gives up, in ms, from 1.
-   *
-   * @default {10000}
-   */
-  stallTimeout?: number;
-  /**
-   * Whether every use is checked and freed memory is poisoned.
-   *
-   * @default {false}
-   */
-  debug?: boolean;
-  /**
-   * This thread's name in statistics and stall reports.
-   *
-   * @default {""}
-   */
-  name?: string;
-}
-
-/** How a thread joins a domain. */
-export interface AttachOptions {
-  /**
-   * The thread's name in statistics and stall reports.
-   *
-   * @default {""}
-   */
-  name?: string;
-}
-
-/**
- * What a thread needs to join a domain: a plain object that `postMessage`
- * carries to a worker.
- */
-export interface RcuHandle {
-  /** Always `"rcu"`. */
-  kind: "rcu";
-  /** The version of the memory's layout. */
-  version: number;
-  /** The domain's memory. */
-  buffer: SharedArrayBuffer;
-  /** The domain's identity. */
-  id: string;
-}
-
-/** How long to wait, asynchronously. */
-export interface SynchronizeOptions {
-  /**
-   * Whether to look again as often as possible instead of ever less often.
-   *
-   * @default {false}
-   */
-  expedited?: boolean;
-  /** Ends the wait early. */
-  signal?: AbortSignal;
-}
-
-/** How long to wait, blocking. */
-export interface SynchronizeSyncOptions {
-  /**
-   * Whether to look again as often as possible instead of ever less often.
-   *
-   * @default {false}
-   */
-  expedited?: boolean;
-  /**
-   * Longest wait in ms, from 0.
-   *
-   * @default {RcuOptions.stallTimeout}
-   */
-  timeout?: number;
-}
-
-/** How long to wait for callbacks. */
-export interface BarrierOptions {
-  /** Ends the wait early. */
-  signal?: AbortSignal;
-}
-
-/** What a domain has done and holds, at one moment. */
-export interface RcuStats {
-  /** Grace periods since the domain was created. */
-  gracePeriods: {
-    /** Periods that have begun. */
-    started: number;
-    /** Periods that have ended. */
-    completed: number;
-    /** Waits that asked for an expedited period. */
-    expedited: number;
-    /** Periods that overload forced. */
-    forced: number;
-  };
-  /** Callbacks and deferred frees. */
-  callbacks: {
-    /** Those of all threads that wait. */
-    pending: number;
-    /** The largest number that waited in one thread, of the threads registered now. */
-    peak: number;
-    /** Those invoked by the records of all threads, modulo 2³². */
-    invoked: number;
-  };
-  /** Where every byte is. */
-  memory: MemoryAudit;
-  /** The registered threads. */
-  readers: ReaderStats[];
-}
-
-/** A registered thread. */
-export interface ReaderStats {
-  /** Its `readerId`. */
-  id: number;
-  /** Its name, or `""`. */
-  name: string;
-  /** Whether it may be in a read section. */
-  online: boolean;
-  /** How many grace periods had begun when it last announced a quiescent state; 0 while offline. */
-  observed: number;
-  /** Its callbacks and deferred frees that wait. */
-  pending: number;
-}
-
-/** An open read section. Disposing of it a second time does nothing. */
-export interface ReadSection extends Disposable {
-  /** Whether it is still open. */
-  readonly open: boolean;
-}
 
 /**
  * One thread's membership of a domain: a set of threads that share one buffer
@@ -845,32 +691,6 @@ export class Rcu extends EventTarget implements Disposable {
       cancelable: true,
     });
     if (this.dispatchEvent(event)) console.error(error);
-  }
-}
-
-/** What `readLock` returns. */
-class OpenSection implements ReadSection {
-  #reader: Reader | undefined;
-
-  constructor(reader: Reader) {
-    this.#reader = reader;
-  }
-
-  get open(): boolean {
-    return this.#reader !== undefined;
-  }
-
-  [Symbol.dispose](): void {
-    const reader = this.#reader;
-    if (reader === undefined) return;
-    this.#reader = undefined;
-    const { held } = reader;
-    reader.exit();
-    if (held) {
-      throw new Error(
-        "Cannot hold a read section across an await: it must end in the turn in which it began",
-      );
-    }
   }
 }
 

@@ -1,6 +1,6 @@
 // What the workers of the Fib's tests are asked, and what they answer.
 
-import type { RcuHandle } from "../src/rcu.ts";
+import type { RcuHandle } from "../mod.ts";
 
 // Words of the control block.
 /** Set to end the readers. */

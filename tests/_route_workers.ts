@@ -1,6 +1,6 @@
 // Starts workers for the routing tests, and waits for what they found.
 
-import type { Rcu, RcuHandle } from "../src/rcu.ts";
+import type { Rcu, RcuHandle } from "../mod.ts";
 
 /** What a worker is told. */
 export type Task =

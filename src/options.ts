@@ -1,0 +1,117 @@
+// What callers pass to create and join domains, and to wait.
+
+import type { CallbackPolicy } from "./callbacks/policy.ts";
+
+/** How a new domain is laid out and behaves. */
+export interface RcuOptions {
+  /**
+   * Bytes reserved for the domain, committed as they are touched; rounded down
+   * to a multiple of 16,384. From 2 MiB to 8 GiB.
+   *
+   * @default {268435456}
+   */
+  capacity?: number;
+  /**
+   * Most threads at a time, from 1 to 4,096.
+   *
+   * @default {64}
+   */
+  maxReaders?: number;
+  /**
+   * How the end of a grace period is noticed. `scan`: whoever wants one polls
+   * the readers' slots.
+   *
+   * @default {"scan"}
+   */
+  detector?: "scan";
+  /**
+   * When callbacks run.
+   *
+   * @default {{ mode: "immediate" }}
+   */
+  callbacks?: CallbackPolicy;
+  /**
+   * Pending callbacks of one thread that count as overload, from 1: beyond
+   * it, the updater waits up to 1 ms for a grace period, once per so many.
+   *
+   * @default {10000}
+   */
+  highWater?: number;
+  /**
+   * How long a blocking wait lasts before it gives up, in ms, from 1.
+   *
+   * @default {10000}
+   */
+  stallTimeout?: number;
+  /**
+   * Whether every use is checked and freed memory is poisoned.
+   *
+   * @default {false}
+   */
+  debug?: boolean;
+  /**
+   * This thread's name in statistics and stall reports.
+   *
+   * @default {""}
+   */
+  name?: string;
+}
+
+/** How a thread joins a domain. */
+export interface AttachOptions {
+  /**
+   * The thread's name in statistics and stall reports.
+   *
+   * @default {""}
+   */
+  name?: string;
+}
+
+/**
+ * What a thread needs to join a domain: a plain object that `postMessage`
+ * carries to a worker.
+ */
+export interface RcuHandle {
+  /** Always `"rcu"`. */
+  kind: "rcu";
+  /** The version of the memory's layout. */
+  version: number;
+  /** The domain's memory. */
+  buffer: SharedArrayBuffer;
+  /** The domain's identity. */
+  id: string;
+}
+
+/** How long to wait, asynchronously. */
+export interface SynchronizeOptions {
+  /**
+   * Whether to look again as often as possible instead of ever less often.
+   *
+   * @default {false}
+   */
+  expedited?: boolean;
+  /** Ends the wait early. */
+  signal?: AbortSignal;
+}
+
+/** How long to wait, blocking. */
+export interface SynchronizeSyncOptions {
+  /**
+   * Whether to look again as often as possible instead of ever less often.
+   *
+   * @default {false}
+   */
+  expedited?: boolean;
+  /**
+   * Longest wait in ms, from 0.
+   *
+   * @default {RcuOptions.stallTimeout}
+   */
+  timeout?: number;
+}
+
+/** How long to wait for callbacks. */
+export interface BarrierOptions {
+  /** Ends the wait early. */
+  signal?: AbortSignal;
+}
