@@ -1,0 +1,187 @@
+/**
+ * What RCU itself costs, function by function: the table of 2002 that answered
+ * "the overhead has just been moved to wherever the RCU work is now done".
+ *
+ * The functions are replaced on the prototypes of their classes, before
+ * anything is opened, in threads that do nothing but this. Each call is timed,
+ * and what calls inside it took is subtracted: a row is what its own code
+ * took, what that calls included unless it has a row itself. The clock costs
+ * more than some of these functions. So the same is done first with functions
+ * that do nothing, inside one that calls them: what a call is charged for
+ * nothing, and what its caller is, is taken off for each call. Some
+ * of them would be compiled into their callers and now are not: that remains.
+ */
+import { Callbacks } from "../src/callbacks/_callbacks.ts";
+import { GracePeriods } from "../src/grace_periods/_grace_periods.ts";
+import { Membership } from "../src/_membership.ts";
+import { Reader } from "../src/readers/_reader.ts";
+
+/** A function, whether its calls are counted, and how long one takes at most, in ms. */
+interface Timed {
+  of: { prototype: object };
+  name: string;
+  counted: boolean;
+  most: number;
+}
+
+/** No list is moved on, and nobody waits, in these: longer, and the thread had lost its core. */
+const SHORT = 0.02;
+const LONG = 1;
+/** `OVERLOAD_WAIT` is 1 ms. */
+const WAIT = 2;
+
+const on = (
+  of: { prototype: object },
+  name: string,
+  most: number,
+  counted = true,
+): Timed => ({ of, name, counted, most });
+
+/** Rows of the table, and what is in them. */
+const ROWS: readonly [name: string, functions: readonly Timed[]][] = [
+  ["callRcu", [
+    on(Callbacks, "deferFree", SHORT),
+    on(Callbacks, "callRcu", SHORT),
+    on(Membership, "retire", SHORT, false),
+  ]],
+  ["processCallbacks", [on(Callbacks, "processCallbacks", LONG)]],
+  ["invokeCallbacks", [on(Callbacks, "invokeCallbacks", LONG)]],
+  ["checkQuiescentState", [
+    on(Reader, "checkQuiescentState", SHORT),
+    on(Reader, "goOnline", SHORT),
+    on(Reader, "goOffline", SHORT),
+  ]],
+  ["checkCallbacks", [
+    on(Callbacks, "checkCallbacks", SHORT),
+    // What overload makes an updater wait.
+    on(GracePeriods, "wait", WAIT, false),
+  ]],
+  ["registerBatch", [
+    on(GracePeriods, "registerBatch", SHORT),
+    on(GracePeriods, "start", SHORT, false),
+  ]],
+];
+
+/** Names of the rows. */
+export const ROW_NAMES: readonly string[] = ROWS.map(([name]) => name);
+
+const FUNCTIONS = ROWS.flatMap(([, functions], row) =>
+  functions.map((timed) => ({ ...timed, row }))
+);
+
+// What is kept for each function, and for two more in the calibration.
+/** Of calls that kept their core: how long they took in ms, how many they were, and those that they made. */
+const TIME = 0;
+const KEPT = 1;
+const INNER = 2;
+const CALLS = 3;
+const FIELDS = 4;
+const CALIBRATED = FUNCTIONS.length * FIELDS;
+
+/** Room for a thread's costs. */
+export function createCosts(): SharedArrayBuffer {
+  return new SharedArrayBuffer((CALIBRATED + 2) * 8);
+}
+
+const costs = new Float64Array(CALIBRATED + 2 * FIELDS);
+/** What the calls inside the one that is running took, in ms, and how many they were. */
+let nestedTime = 0;
+let nestedCalls = 0;
+
+type Method = (this: unknown, a: unknown, b: unknown) => unknown;
+
+function timed(method: Method, n: number, most: number): Method {
+  const at = n * FIELDS;
+  return function (a, b) {
+    const outerTime = nestedTime;
+    const outerCalls = nestedCalls;
+    nestedTime = 0;
+    nestedCalls = 0;
+    const start = performance.now();
+    const result = method.call(this, a, b);
+    const took = performance.now() - start;
+    const own = took - nestedTime;
+    costs[at + CALLS]++;
+    if (own <= most) {
+      costs[at + TIME] += own;
+      costs[at + KEPT]++;
+      costs[at + INNER] += nestedCalls;
+    }
+    nestedTime = outerTime + took;
+    nestedCalls = outerCalls + 1;
+    return result;
+  };
+}
+
+/**
+ * Begins to measure in this thread. To be called before anything is opened.
+ *
+ * @param shared Where the costs go.
+ * @returns What copies them there.
+ */
+export function instrument(shared: SharedArrayBuffer): () => void {
+  for (const [n, { of, name, most }] of FUNCTIONS.entries()) {
+    const methods = of.prototype as Record<string, Method>;
+    methods[name] = timed(methods[name], n, most);
+  }
+  const out = new Float64Array(shared);
+  const { self, inner } = calibrate();
+  out[CALIBRATED] = self;
+  out[CALIBRATED + 1] = inner;
+  return () => {
+    for (let i = 0; i < CALIBRATED; i++) out[i] = costs[i];
+  };
+}
+
+/** What a call that does nothing is charged, and what its caller is for it, in ms. */
+function calibrate(): { self: number; inner: number } {
+  const CALLED = 1000;
+  const nothing = timed((a) => a, FUNCTIONS.length, SHORT);
+  const caller = timed(
+    (a) => {
+      for (let i = 0; i < CALLED; i++) nothing.call(a, a, i);
+      return a;
+    },
+    ROWS.length + 1,
+    1,
+  );
+  const own: number[] = [];
+  const above: number[] = [];
+  for (let round = 0; round < 200; round++) {
+    costs.fill(0, CALIBRATED);
+    caller.call(undefined, 0, 0);
+    own.push(costs[CALIBRATED + TIME] / CALLED);
+    above.push(costs[CALIBRATED + FIELDS + TIME] / CALLED);
+  }
+  costs.fill(0);
+  const middle = (values: number[]) => values.sort((a, b) => a - b)[100];
+  return { self: middle(own), inner: middle(above) };
+}
+
+/** A row: how many calls, and how many ms in all. */
+export interface Cost {
+  calls: number;
+  ms: number;
+}
+
+/** What threads have spent since an earlier time. */
+export function costsSince(
+  buffers: SharedArrayBuffer[],
+  before: Float64Array[],
+): Cost[] {
+  const rows = ROWS.map((): Cost => ({ calls: 0, ms: 0 }));
+  for (const [n, buffer] of buffers.entries()) {
+    const now = new Float64Array(buffer);
+    for (const [f, { row, counted }] of FUNCTIONS.entries()) {
+      const [time, kept, inner, calls] = [TIME, KEPT, INNER, CALLS].map((at) =>
+        now[f * FIELDS + at] - before[n][f * FIELDS + at]
+      );
+      if (kept === 0) continue;
+      const ms = time - kept * now[CALIBRATED] - inner * now[CALIBRATED + 1];
+      // Less than nothing is what the calibration can be wrong by.
+      rows[row].ms += Math.max(ms, 0) * calls / kept;
+      if (counted) rows[row].calls += calls;
+    }
+  }
+  return rows;
+}
