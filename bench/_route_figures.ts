@@ -71,7 +71,7 @@ const RUN = 25;
 /** The part of a run that is to be left of each worker, for the run to count. */
 const LEAST_SHARE = 0.2;
 /** After how long a run with nothing left of a worker is given up, in ms. */
-const GIVE_UP = 1000;
+const GIVE_UP = 200;
 
 /** The caches of a setting, and the threads that use them. */
 export class Lab {

@@ -79,8 +79,8 @@ function forwarding({ setting, cells }: Figures): string {
       spread(ratio(search, cells[n][RCU].search)),
       short(middle(whole)),
       spread(ratio(whole, cells[n][RCU].whole)),
-      count(situation.workers * 1e9 / middle(whole)),
-      `${(middle(found) * 100).toFixed(1)} %`,
+      unless(middle(whole), (ns) => count(situation.workers * 1e9 / ns)),
+      unless(middle(found), (share) => `${(share * 100).toFixed(1)} %`),
     ]),
   ]);
   return table([
@@ -178,7 +178,7 @@ function verdict(all: Figures[]): string {
       "base ÷ RCU: 2 workers, updater",
       `search, bar ${BAR}`,
       `net of RCU's work, bar ${NET_BAR}`,
-      `packet, bar ${BAR}`,
+      "packet",
     ],
     ...all.map((figures) => {
       const cells = judged(figures);
@@ -190,7 +190,7 @@ function verdict(all: Figures[]): string {
         SETTINGS[figures.setting].name,
         against(ratio(base.search, rcu.search), BAR),
         against(ratio(base.search, net), NET_BAR),
-        against(ratio(base.whole, rcu.whole), BAR),
+        spread(ratio(base.whole, rcu.whole)),
       ];
     }),
   ]);
@@ -204,4 +204,9 @@ function against(value: Ratio, bar: number): string {
 /** The middle of the rounds that count. */
 function middle(values: number[]): number {
   return median(values.filter((value) => !Number.isNaN(value)));
+}
+
+/** Shows a number; a dash where none was measured. */
+function unless(value: number, show: (value: number) => string): string {
+  return Number.isNaN(value) ? "–" : show(value);
 }

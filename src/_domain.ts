@@ -116,7 +116,12 @@ export function openDomain(
     return refuse("be the handle of an Rcu", String(handle));
   }
   const { kind, version, buffer, id } = handle;
-  if (kind !== "rcu") refuse('be of kind "rcu"', JSON.stringify(kind));
+  if (kind !== "rcu") {
+    refuse(
+      "be what `handle` of an Rcu is",
+      `one of kind ${JSON.stringify(kind)}`,
+    );
+  }
   if (version !== LAYOUT_VERSION) {
     refuse(`have layout version ${LAYOUT_VERSION}`, String(version));
   }

@@ -80,6 +80,7 @@ export class Membership {
   readonly #orphans: Orphans;
   readonly #owner: number;
   readonly #nap: Address;
+  readonly #onClose = new Set<() => void>();
   #closed = false;
   #departing = false;
   #left = false;
@@ -143,6 +144,7 @@ export class Membership {
       },
     );
     this.roots = new Roots(words, places.roots, this.heap, this.#owner);
+    globalThis.addEventListener?.("error", this.#onUncaught);
     if (name !== "") this.#publishName(name);
   }
 
@@ -517,6 +519,7 @@ export class Membership {
     if (this.#closed) return;
     this.assertOutside("close");
     this.#closed = true;
+    globalThis.removeEventListener?.("error", this.#onUncaught);
     this.reader.goOffline();
     const name = this.readers.nameOf(this.index);
     if (name !== 0) {
@@ -530,6 +533,24 @@ export class Membership {
     this.reader.close();
     this.#departing = true;
     this.callbacks.leave();
+    for (const hook of this.#onClose) hook();
+  }
+
+  // An exception that nobody catches ends a worker at once: the microtask that would take it
+  // offline never runs. Its sections are over, as far as the exception unwound them.
+  readonly #onUncaught = (): void => {
+    if (this.reader.depth === 0) this.reader.goOffline();
+  };
+
+  /**
+   * Has something done when the membership ends.
+   *
+   * @param hook What to do.
+   * @returns Forgets about it.
+   */
+  onClose(hook: () => void): () => void {
+    this.#onClose.add(hook);
+    return () => this.#onClose.delete(hook);
   }
 
   #leave(): void {

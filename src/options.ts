@@ -27,7 +27,7 @@ export interface RcuOptions {
   /**
    * When callbacks run.
    *
-   * @default {{ mode: "immediate" }}
+   * @default {immediate}
    */
   callbacks?: CallbackPolicy;
   /**
@@ -38,7 +38,8 @@ export interface RcuOptions {
    */
   highWater?: number;
   /**
-   * How long a blocking wait lasts before it gives up, in ms, from 1.
+   * How long a blocking wait lasts before it gives up, in ms, from 1: waits
+   * for grace periods, for locks, and of updates for memory.
    *
    * @default {10000}
    */

@@ -275,7 +275,8 @@ export class Rcu extends EventTarget implements Disposable {
 
   /**
    * Waits until every read section that is open now, in any thread, has ended.
-   * Keeps the process alive until then.
+   * Keeps the process alive until then, for as long as it takes:
+   * `AbortSignal.timeout(ms)` sets a limit.
    *
    * @param options Whether to hurry, and a signal to give up.
    * @returns A promise that resolves then.
@@ -535,7 +536,8 @@ export class Rcu extends EventTarget implements Disposable {
    *
    * @param pointer The word that holds the address.
    * @returns The address, or 0.
-   * @throws {Error} In debug mode, outside a read section.
+   * @throws {Error} In debug mode, outside a read section; an updater under
+   * its own lock opens one, too.
    *
    * @example Reading
    * ```ts
@@ -675,6 +677,24 @@ export class Rcu extends EventTarget implements Disposable {
    */
   [Symbol.dispose](): void {
     this.close();
+  }
+
+  /**
+   * Keeps shared memory out of `JSON.stringify`.
+   *
+   * @returns An empty object.
+   *
+   * @example In a log
+   * ```ts
+   * import { Rcu } from "@grace/rcu";
+   * import { assertEquals } from "@std/assert";
+   *
+   * using rcu = Rcu.create();
+   * assertEquals(JSON.stringify({ rcu }), '{"rcu":{}}');
+   * ```
+   */
+  toJSON(): Record<string, never> {
+    return {};
   }
 
   #checkSignal(act: string, signal: AbortSignal | undefined): void {

@@ -177,3 +177,12 @@ Deno.test("a change that another thread makes is noticed without a turn of that 
     await until("the cell has its last value", () => cell.get() === 3);
   });
 });
+
+Deno.test("a wait for a change ends with an error when its own membership ends", async () => {
+  using rcu = Rcu.create({ capacity: 2 ** 22 });
+  const member = Rcu.attach(rcu.handle);
+  const cell = RcuCell.open(member, "n", { value: u32, initial: 1 });
+  const changed = cell.waitForChange();
+  member.close();
+  await assertRejects(() => changed, Error, "it is closed");
+});

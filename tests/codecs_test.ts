@@ -80,7 +80,7 @@ Deno.test("u32 and i32 refuse numbers out of range with a RangeError that names 
       const { message } = assertThrows(
         () => roundTrip(codec, value),
         RangeError,
-        `Cannot store a value as ${codec.schema} as it must be an integer`,
+        `Cannot use a value as ${codec.schema} as it must be an integer`,
       );
       assertStringIncludes(message, `received ${value}`);
     }

@@ -33,10 +33,19 @@ Deno.test("what is no handle is a TypeError that says what was received", () =>
     for (const handle of [undefined, null, 5, "rcu", true, () => {}]) {
       refuses(handle, `must be the handle of an Rcu: received ${handle}`);
     }
-    refuses({}, 'must be of kind "rcu": received undefined');
-    refuses([], 'must be of kind "rcu": received undefined');
-    refuses(new SharedArrayBuffer(8), 'must be of kind "rcu"');
-    refuses({ kind: "map" }, 'must be of kind "rcu": received "map"');
+    refuses(
+      {},
+      "must be what `handle` of an Rcu is: received one of kind undefined",
+    );
+    refuses(
+      [],
+      "must be what `handle` of an Rcu is: received one of kind undefined",
+    );
+    refuses(new SharedArrayBuffer(8), "must be what `handle` of an Rcu is");
+    refuses(
+      { kind: "map" },
+      'must be what `handle` of an Rcu is: received one of kind "map"',
+    );
   }));
 
 Deno.test("a handle of another version or without its buffer is a TypeError", () =>

@@ -1,7 +1,15 @@
 // What readers find between any two stores of a writer: another member looks after each of them.
 
 import { assert, assertEquals } from "@std/assert";
-import { type Codec, json, Rcu, RcuMap, string, u32 } from "../mod.ts";
+import {
+  type Codec,
+  json,
+  type KeyCodec,
+  Rcu,
+  RcuMap,
+  string,
+  u32,
+} from "../mod.ts";
 
 type AnyMap = RcuMap<number | string, unknown>;
 
@@ -98,9 +106,9 @@ class Expected {
   }
 }
 
-const KEYS: [string, Codec<unknown>, (n: number) => number | string][] = [
-  ["u32", u32 as Codec<unknown>, (n) => n],
-  ["string", string as Codec<unknown>, (n) => `key ${n}`],
+const KEYS: [string, KeyCodec<unknown>, (n: number) => number | string][] = [
+  ["u32", u32 as KeyCodec<unknown>, (n) => n],
+  ["string", string as KeyCodec<unknown>, (n) => `key ${n}`],
 ];
 const VALUES: [string, Codec<unknown>, (n: number) => unknown][] = [
   ["u32", u32 as Codec<unknown>, (n) => n],
@@ -113,7 +121,7 @@ for (const [keyName, key, keyOf] of KEYS) {
     const setUp = (stay: number) => {
       const rcu = Rcu.create({ capacity: 2 ** 23, maxReaders: 4, debug: true });
       const member = Rcu.attach(rcu.handle);
-      const options = { key: key as Codec<number | string>, value };
+      const options = { key: key as KeyCodec<number | string>, value };
       const map: AnyMap = RcuMap.open(rcu, "m", options);
       const other: AnyMap = RcuMap.open(member, "m", options);
       const expected = new Expected(other);

@@ -167,3 +167,15 @@ Deno.test("two threads that replace all at once leave the contents of one of the
   await settle(t.rcu);
   assertEquals(t.rcu.memory.audit().live, live);
 });
+
+Deno.test("replaceAll() refuses an entry that is no pair, and leaves the map as it was", () => {
+  using rcu = Rcu.create({ capacity: 2 ** 22 });
+  const map = RcuMap.open(rcu, "m", { key: string, value: string });
+  map.set("a", "1");
+  assertThrows(
+    () => map.replaceAll(["kv"] as never),
+    TypeError,
+    'each must be a pair of key and value: received "kv"',
+  );
+  assertEquals([...map], [["a", "1"]]);
+});

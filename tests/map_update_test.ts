@@ -250,3 +250,18 @@ Deno.test("waiting for a grace period inside update's function is allowed: no se
     2,
   );
 });
+
+Deno.test("getOrInsertComputed() computes only where there is nothing", () => {
+  using rcu = Rcu.create({ capacity: 2 ** 22 });
+  const map = RcuMap.open(rcu, "m", { key: string, value: u32 });
+  const asked: string[] = [];
+  const length = (key: string) => asked.push(key) && key.length;
+  assertEquals(map.getOrInsertComputed("abc", length), 3);
+  assertEquals(map.getOrInsertComputed("abc", length), 3);
+  assertEquals(asked, ["abc"]);
+  // A key that the computation itself puts there stays.
+  assertEquals(
+    map.getOrInsertComputed("x", () => map.set("x", 7) && 8),
+    7,
+  );
+});

@@ -4,8 +4,10 @@ import type { Address } from "./arena.ts";
 import type { Codec, KeyCodec } from "./codec.ts";
 
 /** A codec whose values fit one word: they are stored in place. */
-export abstract class WordCodec<T> implements Codec<T> {
+export abstract class WordCodec<T> implements KeyCodec<T> {
   abstract readonly schema: string;
+  declare readonly types: { value: T; view: T };
+  readonly isKey = true;
 
   /**
    * Checks a value.
@@ -32,6 +34,7 @@ export abstract class WordCodec<T> implements Codec<T> {
 export abstract class BlockCodec<T, Prepared = T, View = T>
   implements Codec<T, View> {
   abstract readonly schema: string;
+  declare readonly types: { value: T; view: View };
   /** Whether a decoded value can be given out again, being immutable, and is worth keeping. */
   abstract readonly reusable: boolean;
 
@@ -96,7 +99,9 @@ export abstract class BlockCodec<T, Prepared = T, View = T>
 /** A codec of keys that need more than a word: they are hashed and compared in place. */
 export abstract class BlockKeyCodec<K, Prepared = K, View = K>
   extends BlockCodec<K, Prepared, View>
-  implements KeyCodec<K> {
+  implements KeyCodec<K, View> {
+  readonly isKey = true;
+
   /**
    * Checks a key. Of keys that count as equal, it may choose one.
    *

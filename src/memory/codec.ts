@@ -1,6 +1,7 @@
 /**
  * How values of one type lie in shared memory. The codecs of this package are
- * `u32`, `i32`, `f64`, `string`, `bytes`, `json()` and `struct()`.
+ * `u32`, `i32`, `f64`, `string`, `bytes`, `json()` and `struct()`; there is no
+ * way to make others.
  *
  * @typeParam T What goes in and comes out.
  * @typeParam View What a zero-copy view of a value is.
@@ -22,13 +23,14 @@ export interface Codec<T, View = T> {
   /** What the codec is called in error messages and comparisons of schemas. */
   readonly schema: string;
   /** The codec's types, for inference; nothing at run time. */
-  readonly types?: { value: T; view: View };
+  readonly types: { value: T; view: View };
 }
 
 /**
  * A codec whose values can be keys: `u32`, `i32`, `f64`, `string` and `bytes`.
  *
  * @typeParam K What goes in and comes out.
+ * @typeParam View What a zero-copy view of a key is.
  *
  * @example A map's key
  * ```ts
@@ -41,8 +43,7 @@ export interface Codec<T, View = T> {
  * assertEquals(map.set("a", 1).get("a"), 1);
  * ```
  */
-// deno-lint-ignore no-explicit-any -- a key's view is of no interest
-export interface KeyCodec<K> extends Codec<K, any> {
-  /** Marks codecs whose values can be keys; nothing at run time. */
-  readonly keyType?: K;
+export interface KeyCodec<K, View = K> extends Codec<K, View> {
+  /** Marks codecs whose values can be keys. */
+  readonly isKey: true;
 }

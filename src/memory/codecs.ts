@@ -91,7 +91,7 @@ class Text extends BlockKeyCodec<string> {
     if (typeof value !== "string") refuseType("string", "a string", value);
     if (value.length > LONGEST_TEXT) {
       throw new RangeError(
-        `Cannot store a string as it must have at most ${LONGEST_TEXT} UTF-16 units: received ${value.length}`,
+        `Cannot use a string as it must have at most ${LONGEST_TEXT} UTF-16 units: received ${value.length}`,
       );
     }
     return value;
@@ -214,7 +214,7 @@ class Json<T> extends BlockCodec<T, string> {
  * assertEquals(cell.get(), 4294967295);
  * ```
  */
-export const u32: KeyCodec<number> & Codec<number> = new U32();
+export const u32: KeyCodec<number> = new U32();
 
 /**
  * Integers from -2,147,483,648 to 2,147,483,647, one word each.
@@ -229,7 +229,7 @@ export const u32: KeyCodec<number> & Codec<number> = new U32();
  * assertEquals(cell.get(), -1);
  * ```
  */
-export const i32: KeyCodec<number> & Codec<number> = new I32();
+export const i32: KeyCodec<number> = new I32();
 
 /**
  * Any number, two words each. As a key, `NaN` equals itself and -0 equals 0.
@@ -244,7 +244,7 @@ export const i32: KeyCodec<number> & Codec<number> = new I32();
  * assertEquals(map.set(NaN, 0.5).get(NaN), 0.5);
  * ```
  */
-export const f64: KeyCodec<number> & Codec<number> = new F64();
+export const f64: KeyCodec<number> = new F64();
 
 /**
  * Strings of any length up to 536,870,911 UTF-16 units, lone surrogates
@@ -261,7 +261,7 @@ export const f64: KeyCodec<number> & Codec<number> = new F64();
  * assertEquals(cell.get(), "grüße 👋");
  * ```
  */
-export const string: KeyCodec<string> & Codec<string> = new Text();
+export const string: KeyCodec<string> = new Text();
 
 /**
  * Byte arrays. `get` returns a copy; `view` shows the shared memory itself.
@@ -277,13 +277,15 @@ export const string: KeyCodec<string> & Codec<string> = new Text();
  * assertEquals(cell.get(), initial);
  * ```
  */
-export const bytes: KeyCodec<Uint8Array> & Codec<Uint8Array> = new Bytes();
+export const bytes: KeyCodec<Uint8Array> = new Bytes();
 
 const anyJson = new Json<unknown>();
 
 /**
- * Whatever `JSON.stringify` keeps. A thread decodes a value once per version,
- * freezes it, and gives the same object out again.
+ * Whatever `JSON.stringify` keeps: what comes out is what `JSON.parse` makes of
+ * it, whatever the type says (a `Date` comes out as a string). A thread decodes
+ * a value once per version, freezes it deeply, and gives the same object out
+ * again: an update makes a new one, such as `{ ...old, n: 1 }`.
  *
  * @typeParam T The type of the values; not checked.
  * @returns The codec.
@@ -349,7 +351,7 @@ function refuseInteger(
   value: unknown,
 ): never {
   const message =
-    `Cannot store a value as ${schema} as it must be an integer from ${least} to ${most}: received ${
+    `Cannot use a value as ${schema} as it must be an integer from ${least} to ${most}: received ${
       show(value)
     }`;
   if (typeof value !== "number") throw new TypeError(message);
@@ -358,7 +360,7 @@ function refuseInteger(
 
 function refuseType(schema: string, must: string, value: unknown): never {
   throw new TypeError(
-    `Cannot store a value as ${schema} as it must be ${must}: received ${
+    `Cannot use a value as ${schema} as it must be ${must}: received ${
       show(value)
     }`,
   );

@@ -98,7 +98,7 @@ class Struct extends BlockCodec<Row, unknown[], Row> {
   prepare(value: Row): unknown[] {
     if (typeof value !== "object" || value === null) {
       throw new TypeError(
-        `Cannot store a value as ${this.schema} as it must be an object: received ${
+        `Cannot use a value as ${this.schema} as it must be an object: received ${
           show(value)
         }`,
       );

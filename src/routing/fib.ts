@@ -2,6 +2,7 @@
 
 import type { Membership } from "../_membership.ts";
 import { membershipOf, type Rcu } from "../rcu.ts";
+import { hideFields } from "../structures/_hide.ts";
 import { FibEntries } from "./_fib_entries.ts";
 import { FibLoad } from "./_fib_load.ts";
 import { FibLookup } from "./_fib_lookup.ts";
@@ -70,11 +71,7 @@ export class Fib implements Iterable<[prefix: string, route: Route]> {
       }
       return fib._lookup;
     };
-    Object.defineProperty(this.prototype, Symbol.for("Deno.customInspect"), {
-      value(this: Fib): string {
-        return `Fib(${this.size})`;
-      },
-    });
+    hideFields(this, (fib) => `Fib(${fib.size})`);
   }
 
   private constructor(membership: Membership, lookup: FibLookup) {

@@ -30,7 +30,7 @@ import {
 export function* collect<K, T>(
   table: Table<K>,
   read: (node: Address) => T,
-): IterableIterator<T> {
+): Generator<T, undefined> {
   const { reader } = table.membership;
   const found: T[] = [];
   const nodes: Address[] = [];

@@ -97,7 +97,11 @@ export class Table<K> {
   #section = -1;
   #pinned: Address = 0;
 
-  constructor(membership: Membership, header: Address, codec: KeyCodec<K>) {
+  constructor(
+    membership: Membership,
+    header: Address,
+    codec: KeyCodec<K, unknown>,
+  ) {
     this.membership = membership;
     this.words = membership.words;
     this.header = header;
@@ -401,7 +405,7 @@ export function bucketsFor(entries: number, least: number): number {
  * @param codec The key codec.
  * @returns Words.
  */
-export function headerWords(codec: KeyCodec<unknown>): number {
+export function headerWords(codec: KeyCodec<unknown, unknown>): number {
   return isVersioned(codec) ? VERSIONS + VERSION_COUNT : VERSIONS;
 }
 
@@ -411,7 +415,7 @@ export function headerWords(codec: KeyCodec<unknown>): number {
  * @param codec What the caller passed.
  * @returns It, as what it is.
  */
-export function keyCodec<K>(codec: KeyCodec<K>): {
+export function keyCodec<K>(codec: KeyCodec<K, unknown>): {
   word: WordCodec<K> | undefined;
   block: BlockKeyCodec<K, unknown, unknown> | undefined;
 } {
@@ -430,6 +434,6 @@ export function keyCodec<K>(codec: KeyCodec<K>): {
  * @param codec The key codec.
  * @returns Whether it has.
  */
-function isVersioned(codec: KeyCodec<unknown>): boolean {
+function isVersioned(codec: KeyCodec<unknown, unknown>): boolean {
   return codec.schema === "string";
 }

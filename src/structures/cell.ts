@@ -6,6 +6,7 @@ import { show, WordCodec } from "../memory/_codec.ts";
 import type { Reader } from "../readers/_reader.ts";
 import type { Codec } from "../memory/codec.ts";
 import { membershipOf, type Rcu } from "../rcu.ts";
+import { hideFields } from "./_hide.ts";
 import { checkOptions, openRoot } from "./_open.ts";
 import { Values } from "./_values.ts";
 
@@ -72,9 +73,7 @@ export class RcuCell<T> {
   declare private readonly _wordValue: WordCodec<T> | undefined;
 
   static {
-    Object.defineProperty(this.prototype, Symbol.for("Deno.customInspect"), {
-      value: (): string => "RcuCell",
-    });
+    hideFields(this, () => "RcuCell");
   }
 
   private constructor(
@@ -268,10 +267,33 @@ export class RcuCell<T> {
    * Waits until the version differs from one that the caller has seen. Does
    * not keep the process alive by itself.
    *
+   * In a loop, take the version *before* reading the value, as below: whatever
+   * changes in between is then a change that the next wait returns for.
+   *
    * @param options The version seen, and a signal to give up.
    * @returns The value then.
    * @throws {Error} The signal's reason if it is aborted first, or an error if
-   * the membership is closed by then.
+   * the membership ends first.
+   *
+   * @example Never missing the last change
+   * ```ts
+   * import { Rcu, RcuCell, u32 } from "@grace/rcu";
+   * import { assertEquals } from "@std/assert";
+   *
+   * using rcu = Rcu.create();
+   * const cell = RcuCell.open(rcu, "n", { value: u32, initial: 1 });
+   * setTimeout(() => cell.set(2));
+   * setTimeout(() => cell.set(3), 5);
+   *
+   * let since = cell.version;
+   * let value = cell.get();
+   * while (value < 3) {
+   *   await cell.waitForChange({ since });
+   *   since = cell.version;
+   *   value = cell.get();
+   * }
+   * assertEquals(value, 3);
+   * ```
    *
    * @example Reacting
    * ```ts
@@ -291,6 +313,7 @@ export class RcuCell<T> {
     signal?.throwIfAborted();
     const words = this._words;
     const aborted = rejection(signal);
+    const forget = this._membership.onClose(aborted.close);
     Atomics.add(words, this._cell + WAITERS, 1);
     try {
       while (this.version === since >>> 0) {
@@ -306,6 +329,7 @@ export class RcuCell<T> {
     } finally {
       Atomics.sub(words, this._cell + WAITERS, 1);
       aborted.stop();
+      forget();
     }
     return this.get();
   }
@@ -349,16 +373,22 @@ export class RcuCell<T> {
   }
 }
 
-/** A promise that rejects with a signal's reason, and a way to forget about it. */
+/** A promise that rejects when a signal is aborted or the membership ends, and a way to forget it. */
 function rejection(
   signal: AbortSignal | undefined,
-): { promise: Promise<never>; stop: () => void } {
+): { promise: Promise<never>; close: () => void; stop: () => void } {
   const { promise, reject } = Promise.withResolvers<never>();
   promise.catch(() => {});
   const abort = () => reject(signal!.reason);
   signal?.addEventListener("abort", abort);
   return {
     promise,
+    close: () =>
+      reject(
+        new Error(
+          "Cannot wait for a change as the Rcu must be open: it is closed",
+        ),
+      ),
     stop: () => signal?.removeEventListener("abort", abort),
   };
 }

@@ -9,6 +9,7 @@ import { RcuMemoryError } from "../memory/errors.ts";
 import { membershipOf, type Rcu } from "../rcu.ts";
 import { Builder } from "./_builder.ts";
 import { collect } from "./_cursor.ts";
+import { hideFields } from "./_hide.ts";
 import { checkOptions, openRoot } from "./_open.ts";
 import { StringCache } from "./_string_cache.ts";
 import {
@@ -30,7 +31,7 @@ import { type Expected, Writer } from "./_writer.ts";
 const { HEADS, KEY, MASK, NEXT, SUCCESSOR, TABLE, VALUE } = layout;
 
 let kindOf: (
-  key: KeyCodec<unknown>,
+  key: KeyCodec<unknown, unknown>,
   value: Codec<unknown, unknown>,
 ) => unknown;
 
@@ -43,7 +44,7 @@ let kindOf: (
  */
 export interface RcuMapOptions<K, V, View = V> {
   /** How keys lie in memory. */
-  key: KeyCodec<K>;
+  key: KeyCodec<K, unknown>;
   /** How values lie in memory. */
   value: Codec<V, View>;
   /**
@@ -108,12 +109,7 @@ export class RcuMap<K, V, View = V> implements Iterable<[K, V]> {
   declare private readonly _strings: StringCache<V> | undefined;
 
   static {
-    // The fields are for the engine's eyes, not for the console's.
-    Object.defineProperty(this.prototype, Symbol.for("Deno.customInspect"), {
-      value(this: RcuMap<unknown, unknown>): string {
-        return `RcuMap(${this.size})`;
-      },
-    });
+    hideFields(this, (map) => `RcuMap(${map.size})`);
   }
 
   private constructor(
@@ -406,7 +402,8 @@ export class RcuMap<K, V, View = V> implements Iterable<[K, V]> {
    * Replaces the whole contents by one store: within a read section a reader
    * sees all of the old or all of the new. The new contents are built aside
    * first; readers and writers go on meanwhile, and what writers do until the
-   * replacement is lost with the old contents.
+   * replacement is lost with the old contents. Inside a read section of its own,
+   * the calling thread goes on with the new contents.
    *
    * @param entries The new entries; the last one of a key counts.
    * @throws {TypeError} If a key or a value is of the wrong type; the map is as it was.
@@ -436,7 +433,16 @@ export class RcuMap<K, V, View = V> implements Iterable<[K, V]> {
       Builder.bucketsFor(this._table, expected),
     );
     try {
-      for (const [key, value] of entries) builder.add(key, value);
+      for (const entry of entries) {
+        if (typeof entry !== "object" || entry === null) {
+          throw new TypeError(
+            `Cannot replace all entries as each must be a pair of key and value: received ${
+              show(entry)
+            }`,
+          );
+        }
+        builder.add(entry[0], entry[1]);
+      }
     } catch (error) {
       builder.discard();
       throw error;
@@ -476,6 +482,35 @@ export class RcuMap<K, V, View = V> implements Iterable<[K, V]> {
         return value;
       }
     }
+  }
+
+  /**
+   * Reads the value of a key, or puts one there that is computed if there is
+   * none. No lock is held meanwhile; if another writer was faster, its value
+   * counts.
+   *
+   * @param key The key.
+   * @param compute Computes the value to put from the key.
+   * @returns The value that was there, or else the computed one.
+   * @throws {TypeError} If the key or the value is of the wrong type.
+   * @throws {RangeError} If the key or the value is out of its codec's range.
+   * @throws {RcuMemoryError} If it does not fit; the map is as it was.
+   * @throws {RcuStallError} If another writer does not give way.
+   *
+   * @example Computed once
+   * ```ts
+   * import { Rcu, RcuMap, u32 } from "@grace/rcu";
+   * import { assertEquals } from "@std/assert";
+   *
+   * using rcu = Rcu.create();
+   * const squares = RcuMap.open(rcu, "squares", { key: u32, value: u32 });
+   * assertEquals(squares.getOrInsertComputed(12, (n) => n * n), 144);
+   * assertEquals(squares.getOrInsertComputed(12, () => 0), 144);
+   * ```
+   */
+  getOrInsertComputed(key: K, compute: (key: K) => V): V {
+    const found = this.get(key);
+    return found !== undefined ? found : this.getOrInsert(key, compute(key));
   }
 
   /**
@@ -572,7 +607,7 @@ export class RcuMap<K, V, View = V> implements Iterable<[K, V]> {
    * assertEquals([...map.entries()], [[1, 10]]);
    * ```
    */
-  entries(): IterableIterator<[K, V]> {
+  entries(): MapIterator<[K, V]> {
     return collect(
       this._table,
       (node) => [this._table.keyOf(node), this.#valueOf(node)],
@@ -594,7 +629,7 @@ export class RcuMap<K, V, View = V> implements Iterable<[K, V]> {
    * assertEquals([...map.set(1, 10).keys()], [1]);
    * ```
    */
-  keys(): IterableIterator<K> {
+  keys(): MapIterator<K> {
     return collect(this._table, (node) => this._table.keyOf(node));
   }
 
@@ -613,7 +648,7 @@ export class RcuMap<K, V, View = V> implements Iterable<[K, V]> {
    * assertEquals([...map.set(1, 10).values()], [10]);
    * ```
    */
-  values(): IterableIterator<V> {
+  values(): MapIterator<V> {
     return collect(this._table, (node) => this.#valueOf(node));
   }
 
@@ -673,7 +708,7 @@ export class RcuMap<K, V, View = V> implements Iterable<[K, V]> {
    * for (const [key, value] of map) assertEquals(value, key * 10);
    * ```
    */
-  [Symbol.iterator](): IterableIterator<[K, V]> {
+  [Symbol.iterator](): MapIterator<[K, V]> {
     return this.entries();
   }
 
@@ -738,7 +773,7 @@ export class RcuMap<K, V, View = V> implements Iterable<[K, V]> {
 
 function makeMap(
   membership: Membership,
-  key: KeyCodec<unknown>,
+  key: KeyCodec<unknown, unknown>,
   capacity: number,
 ): Address {
   const { words } = membership;
