@@ -14,6 +14,7 @@ import {
   MAGIC,
 } from "./_layout.ts";
 import { Sequence } from "./grace_periods/_sequence.ts";
+import { show } from "./memory/_codec.ts";
 import { PAGE_WORDS } from "./memory/_size_classes.ts";
 import type { AttachOptions, RcuHandle, RcuOptions } from "./options.ts";
 
@@ -51,7 +52,9 @@ export function createDomain(options: RcuOptions): OpenedDomain {
   checkName(name);
   if (typeof debug !== "boolean") {
     throw new TypeError(
-      `Cannot create a domain as debug must be a boolean: received ${debug}`,
+      `Cannot create a domain as debug must be a boolean: received ${
+        show(debug)
+      }`,
     );
   }
   if (detector !== "scan") {
@@ -169,7 +172,9 @@ function checkInteger(
 ): void {
   if (!Number.isInteger(value) || value < least || value > most) {
     throw new RangeError(
-      `Cannot create a domain as ${what} must be an integer from ${least} to ${most}: received ${value}`,
+      `Cannot create a domain as ${what} must be an integer from ${least} to ${most}: received ${
+        show(value)
+      }`,
     );
   }
 }
@@ -178,7 +183,7 @@ function checkName(name: unknown): void {
   if (typeof name !== "string") {
     throw new TypeError(
       `Cannot name a thread as its name must be a string: received ${
-        String(name)
+        show(name)
       }`,
     );
   }

@@ -253,6 +253,10 @@ export class Membership {
     heap.scavenge();
     let block = heap.tryAllocate(size);
     while (block === 0 && this.reader.depth === 0) {
+      // Offline, or two threads that wait for each other's blocks hold each other up. And a
+      // callback of the caller's may have closed the membership while we waited.
+      this.reader.goOffline();
+      this.assertOpen("allocate");
       this.callbacks.adopt();
       const own = this.callbacks.frees;
       if (own > 0) {
@@ -273,6 +277,7 @@ export class Membership {
       heap.scavenge();
       block = heap.tryAllocate(size);
     }
+    this.assertOpen("allocate");
     if (block !== 0) return block;
     const { deferred, free } = heap.audit();
     const why = stalled !== undefined
@@ -313,12 +318,18 @@ export class Membership {
    * @param block A block that no new reader can find.
    */
   retire(block: Address): void {
-    this.callbacks.deferFree(block, this.heap.tagOf(block));
+    const tag = this.heap.tagOf(block);
+    if (!this.#closed) return this.callbacks.deferFree(block, tag);
+    // A callback closed the membership in the middle of an operation that goes on.
+    this.heap.linkDeferred(tag, 0);
+    this.#orphans.leave(block, 1);
   }
 
   /** Gives callbacks a chance to run. No lock is held. */
   afterUpdate(): void {
-    if (this.reader.depth === 0) this.callbacks.checkCallbacks();
+    if (this.reader.depth === 0 && !this.#closed) {
+      this.callbacks.checkCallbacks();
+    }
   }
 
   // Waiting
@@ -518,14 +529,14 @@ export class Membership {
   close(): void {
     if (this.#closed) return;
     this.assertOutside("close");
-    this.#closed = true;
-    globalThis.removeEventListener?.("error", this.#onUncaught);
-    this.reader.goOffline();
     const name = this.readers.nameOf(this.index);
     if (name !== 0) {
       this.readers.setName(this.index, 0);
       this.retire(name);
     }
+    this.#closed = true;
+    globalThis.removeEventListener?.("error", this.#onUncaught);
+    this.reader.goOffline();
     // Where nobody is reading, everything is reclaimed here and now, what others left included.
     this.callbacks.adopt();
     this.callbacks.processCallbacks();

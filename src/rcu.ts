@@ -3,6 +3,7 @@
 import { createDomain, openDomain } from "./_domain.ts";
 import type { GracePeriodCookie } from "./grace_periods/cookie.ts";
 import { Membership } from "./_membership.ts";
+import { show } from "./memory/_codec.ts";
 import type { Address, Arena, MemoryAudit } from "./memory/arena.ts";
 import type {
   AttachOptions,
@@ -65,7 +66,9 @@ export class Rcu extends EventTarget implements Disposable {
     membershipOf = (rcu, act) => {
       if (!(#membership in Object(rcu))) {
         throw new TypeError(
-          `Cannot ${act} as its first argument must be an Rcu: received ${rcu}`,
+          `Cannot ${act} as its first argument must be an Rcu: received ${
+            show(rcu)
+          }`,
         );
       }
       rcu.#membership.assertOpen(act);
@@ -332,7 +335,9 @@ export class Rcu extends EventTarget implements Disposable {
     membership.assertOutside("wait for a grace period");
     if (!(typeof timeout === "number" && timeout >= 0)) {
       throw new RangeError(
-        `Cannot wait for a grace period as timeout must be a number of ms from 0: received ${timeout}`,
+        `Cannot wait for a grace period as timeout must be a number of ms from 0: received ${
+          show(timeout)
+        }`,
       );
     }
     membership.synchronizeSync(timeout, expedited);
@@ -393,7 +398,9 @@ export class Rcu extends EventTarget implements Disposable {
       cookie > membership.sequence.started() + 1
     ) {
       throw new RangeError(
-        `Cannot poll as the cookie must come from startPoll() of the same domain: received ${cookie}`,
+        `Cannot poll as the cookie must come from startPoll() of the same domain: received ${
+          show(cookie)
+        }`,
       );
     }
     return membership.periods.poll(cookie);
@@ -426,7 +433,9 @@ export class Rcu extends EventTarget implements Disposable {
     this.#membership.assertOpen("call back");
     if (typeof callback !== "function") {
       throw new TypeError(
-        `Cannot call back as the callback must be a function: received ${callback}`,
+        `Cannot call back as the callback must be a function: received ${
+          show(callback)
+        }`,
       );
     }
     this.#membership.callbacks.callRcu(callback);
@@ -698,19 +707,37 @@ export class Rcu extends EventTarget implements Disposable {
   }
 
   #checkSignal(act: string, signal: AbortSignal | undefined): void {
-    if (signal?.aborted) {
+    if (signal === undefined) return;
+    if (!(signal instanceof AbortSignal)) {
+      throw new TypeError(
+        `Cannot ${act} as the signal must be an AbortSignal: received ${
+          show(signal)
+        }`,
+      );
+    }
+    if (signal.aborted) {
       this.#membership.throwAborted(act, performance.now(), signal);
     }
   }
 
   #report(error: unknown): void {
-    const message = error instanceof Error ? error.message : String(error);
+    const message = error instanceof Error
+      ? error.message
+      : typeof error === "string"
+      ? error
+      : show(error);
     const event = new ErrorEvent("error", {
       error,
       message,
       cancelable: true,
     });
-    if (this.dispatchEvent(event)) console.error(error);
+    if (!this.dispatchEvent(event)) return;
+    try {
+      console.error(error);
+    } catch {
+      // What was thrown cannot even be printed.
+      console.error(message);
+    }
   }
 }
 
@@ -727,7 +754,9 @@ function arenaOf(membership: Membership): Arena {
       membership.assertOpen("allocate");
       if (!Number.isInteger(size) || size < 1 || size > words.length) {
         throw new RangeError(
-          `Cannot allocate as the size in words must be an integer from 1 to ${words.length}: received ${size}`,
+          `Cannot allocate as the size in words must be an integer from 1 to ${words.length}: received ${
+            show(size)
+          }`,
         );
       }
       return membership.allocate(size);

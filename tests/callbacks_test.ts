@@ -4,6 +4,7 @@ import { Rcu } from "../mod.ts";
 import { membershipOf } from "../src/rcu.ts";
 import { withDomain } from "./_audit.ts";
 import { errorsOf } from "./_events.ts";
+import { show } from "../src/memory/_codec.ts";
 import { until } from "./_workers.ts";
 
 Deno.test("callbacks run from the event loop, in the order in which they were enqueued", () =>
@@ -86,7 +87,7 @@ Deno.test("what is no function is a TypeError that names it", () =>
       assertThrows(
         () => rcu.callRcu(callback as () => void),
         TypeError,
-        `callback must be a function: received ${callback}`,
+        `callback must be a function: received ${show(callback)}`,
       );
     }
     assertEquals(rcu.stats().callbacks.pending, 0);

@@ -3,6 +3,7 @@ import { type GracePeriodCookie, Rcu } from "../mod.ts";
 import { HEADER_MAX_READERS, layout } from "../src/_layout.ts";
 import { LINE } from "../src/memory/_size_classes.ts";
 import { withDomain } from "./_audit.ts";
+import { show } from "../src/memory/_codec.ts";
 import { withWorkers } from "./_workers.ts";
 
 const HALF = 2 ** 30;
@@ -124,7 +125,9 @@ Deno.test("a cookie that startPoll() cannot have returned is a RangeError that n
       assertThrows(
         () => rcu.poll(cookie as GracePeriodCookie),
         RangeError,
-        `must come from startPoll() of the same domain: received ${cookie}`,
+        `must come from startPoll() of the same domain: received ${
+          show(cookie)
+        }`,
       );
     }
     using foreign = Rcu.create({ capacity: 2 ** 21 });

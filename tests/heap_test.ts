@@ -22,6 +22,7 @@ import {
   tagOf,
   withDomain,
 } from "./_audit.ts";
+import { show } from "../src/memory/_codec.ts";
 import { atEveryStep } from "./_steps.ts";
 
 /** The bytes that a block of a size takes, by the rules of the size classes. */
@@ -73,7 +74,7 @@ Deno.test("allocate() wants an integer number of words that the arena could have
       assertThrows(
         () => memory.allocate(size as number),
         RangeError,
-        `from 1 to ${memory.words.length}: received ${size}`,
+        `from 1 to ${memory.words.length}: received ${show(size)}`,
       );
     }
   }));
@@ -97,7 +98,7 @@ for (const [name, act] of Object.entries(MISTAKES)) {
         assertThrows(
           () => act(rcu, address),
           RangeError,
-          `must be one that allocate() returned: received ${address}`,
+          `must be one that allocate() returned: received ${show(address)}`,
         );
       }
       assertEquals(memory.audit().live, 32 + 3 * PAGE_WORDS * 4);

@@ -1,6 +1,7 @@
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { Rcu, type RcuOptions } from "../mod.ts";
 import { membershipOf } from "../src/rcu.ts";
+import { show } from "../src/memory/_codec.ts";
 import { assertAddsUp, withDomain } from "./_audit.ts";
 
 Deno.test("create() without options makes a domain of 256 MiB for 64 threads", () => {
@@ -55,7 +56,10 @@ Deno.test("each option that is out of range is an error that names it and what i
         RangeError,
         `Cannot create a domain as ${name} must be an integer from `,
       );
-      assert(error.message.endsWith(`: received ${value}`), error.message);
+      assert(
+        error.message.endsWith(`: received ${show(value)}`),
+        error.message,
+      );
     }
   }
   const others: [object, new () => Error, string][] = [

@@ -7,6 +7,7 @@ import {
 } from "@std/assert";
 import { Rcu, RcuStallError } from "../mod.ts";
 import { withDomain } from "./_audit.ts";
+import { show } from "../src/memory/_codec.ts";
 import {
   PATIENCE,
   sharedWords,
@@ -57,7 +58,7 @@ Deno.test("a timeout that is no number from 0 is a RangeError that names it", ()
       assertThrows(
         () => rcu.synchronizeSync({ timeout }),
         RangeError,
-        `timeout must be a number of ms from 0: received ${timeout}`,
+        `timeout must be a number of ms from 0: received ${show(timeout)}`,
       );
     }
     rcu.synchronizeSync({ timeout: Infinity });

@@ -252,22 +252,26 @@ export class Callbacks {
 
   /** Runs closures, or leaves them to the call that is already running some. */
   #run(closures: (() => void)[]): void {
-    this.#ready.push(...closures);
+    // One by one: a call cannot have as many arguments as there may be closures.
+    for (const closure of closures) this.#ready.push(closure);
     if (this.#running) return;
     this.#running = true;
-    // A callback may wait for memory and so make further ones ready: they queue up behind.
-    for (let i = 0; i < this.#ready.length; i++) {
-      try {
-        this.#ready[i]();
-      } catch (error) {
-        this.#onError(error);
+    try {
+      // A callback may wait for memory and so make further ones ready: they queue up behind.
+      for (let i = 0; i < this.#ready.length; i++) {
+        try {
+          this.#ready[i]();
+        } catch (error) {
+          this.#onError(error);
+        }
       }
+    } finally {
+      const count = this.#ready.length;
+      this.#ready = [];
+      this.#running = false;
+      this.#closures -= count;
+      this.#countInvoked(count);
     }
-    const count = this.#ready.length;
-    this.#ready = [];
-    this.#running = false;
-    this.#closures -= count;
-    this.#countInvoked(count);
   }
 
   #countInvoked(count: number): void {
@@ -275,7 +279,9 @@ export class Callbacks {
     // Pairs with: `barrier`, which returns when this covers what it found enqueued.
     Atomics.store(this.#words, this.#base + INVOKED, this.#invoked);
     if (this.#closures === 0) this.#timer.keepAlive(false);
-    if (this.pending === 0) this.#onIdle();
+    if (this.pending !== 0) return;
+    if (this.#left) this.#timer.stop();
+    this.#onIdle();
   }
 
   #turn(): void {
@@ -322,7 +328,6 @@ export class Callbacks {
       segment.frees = 0;
     }
     this.#countInvoked(frees);
-    if (this.pending === 0) this.#timer.stop();
   }
 }
 

@@ -113,6 +113,16 @@ export abstract class BlockKeyCodec<K, Prepared = K, View = K>
   }
 
   /**
+   * Takes a prepared key out of the caller's hands.
+   *
+   * @param key The key.
+   * @returns It, or a copy that nobody else can change.
+   */
+  own(key: Prepared): Prepared {
+    return key;
+  }
+
+  /**
    * Hashes a key.
    *
    * @param key A prepared key.
@@ -156,7 +166,17 @@ export function show(value: unknown): string {
     return JSON.stringify(value.length > 40 ? value.slice(0, 40) + "…" : value);
   }
   if (typeof value === "object" && value !== null) {
-    return `an object of type ${value.constructor?.name ?? "Object"}`;
+    return `an object of type ${typeName(value)}`;
   }
   return Object.is(value, -0) ? "-0" : String(value);
+}
+
+/** The caller's object may do as it likes when it is asked for its type. */
+function typeName(value: object): string {
+  try {
+    const { name } = value.constructor;
+    return typeof name === "string" ? name : "Object";
+  } catch {
+    return "Object";
+  }
 }

@@ -2,6 +2,7 @@
 
 import { acquire, release } from "../sync/_mutex.ts";
 import type { Address, MemoryAudit } from "./arena.ts";
+import { show } from "./_codec.ts";
 import {
   CLASS_BLOCKS,
   CLASS_DATA,
@@ -127,7 +128,9 @@ export class Heap {
    * @returns The block, or 0.
    */
   tryAllocate(size: number): Address {
-    if (size > LARGEST_SLAB) return this.#allocateLarge(size);
+    if (size > LARGEST_SLAB) {
+      return size <= this.largest ? this.#allocateLarge(size) : 0;
+    }
     const c = classOf(size);
     const words = this.words;
     const magazine = this.#magazines + (c << 2);
@@ -179,7 +182,9 @@ export class Heap {
     const tag = known ? this.tagOf(block) : 0;
     if (tag === 0) {
       throw new RangeError(
-        `Cannot ${act} a block as its address must be one that allocate() returned: received ${block}`,
+        `Cannot ${act} a block as its address must be one that allocate() returned: received ${
+          show(block)
+        }`,
       );
     }
     const state = Atomics.load(this.words, tag);

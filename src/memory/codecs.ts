@@ -126,11 +126,16 @@ class Bytes extends BlockKeyCodec<Uint8Array> {
     if (!(value instanceof Uint8Array)) {
       refuseType("bytes", "a Uint8Array", value);
     }
-    // What another thread can change meanwhile, or its length, is copied first.
-    const buffer = value.buffer as { resizable?: boolean };
-    return buffer instanceof SharedArrayBuffer || buffer.resizable === true
-      ? value.slice()
+    // What another thread can change meanwhile, what can change its length, and what is not what
+    // it says is copied, by a constructor that asks the object for nothing.
+    const { buffer } = value;
+    return Object.getPrototypeOf(value) !== Uint8Array.prototype ||
+        buffer instanceof SharedArrayBuffer || buffer.resizable
+      ? new Uint8Array(value)
       : value;
+  }
+  override own(key: Uint8Array): Uint8Array {
+    return new Uint8Array(key);
   }
   measure(value: Uint8Array): number {
     return 1 + ((value.length + 3) >>> 2);
@@ -319,15 +324,36 @@ function bytesAt(
 
 /** A view that says so when it is used after its section. */
 function guard(bytes: Uint8Array, check: () => void): Uint8Array {
+  const shown = (value: unknown): unknown => {
+    if (typeof value === "function") {
+      return (...rest: unknown[]) => {
+        check();
+        return shown(value.apply(bytes, rest));
+      };
+    }
+    const isView = value instanceof Uint8Array && value.buffer === bytes.buffer;
+    return isView ? guard(value, check) : value;
+  };
   return new Proxy(bytes, {
     get(target, property) {
       check();
-      const value = Reflect.get(target, property, target);
-      return typeof value === "function" ? value.bind(target) : value;
+      return shown(Reflect.get(target, property, target));
     },
     set(target, property, value) {
       check();
       return Reflect.set(target, property, value, target);
+    },
+    has(target, property) {
+      check();
+      return Reflect.has(target, property);
+    },
+    ownKeys(target) {
+      check();
+      return Reflect.ownKeys(target);
+    },
+    getOwnPropertyDescriptor(target, property) {
+      check();
+      return Reflect.getOwnPropertyDescriptor(target, property);
     },
   });
 }

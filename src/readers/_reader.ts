@@ -82,6 +82,11 @@ export class Reader {
     if (this.#closed) {
       throw new Error("Cannot read as the Rcu must be open: it is closed");
     }
+    // First: if there is no room on the stack for the call, nothing has happened.
+    if (!this.#turnEndQueued) {
+      queueMicrotask(this.#endOfTurn);
+      this.#turnEndQueued = true;
+    }
     const words = this.#words;
     const sequence = Atomics.load(words, this.#sequence);
     // Pairs with: the scan of the slots. If our store comes first, the updater waits for us; if
@@ -92,10 +97,6 @@ export class Reader {
     this.#announced = sequence;
     this.online = true;
     this.budget = BUDGET;
-    if (!this.#turnEndQueued) {
-      this.#turnEndQueued = true;
-      queueMicrotask(this.#endOfTurn);
-    }
   }
 
   /** Announces, between two sections, that the thread holds no reference. */
@@ -137,6 +138,8 @@ export class Reader {
   readonly #endOfTurn = (): void => {
     this.#turnEndQueued = false;
     if (this.depth === 0) {
+      // Whatever `online` says: going online may have been cut short by an overflow of the stack.
+      this.online = true;
       this.goOffline();
       return;
     }

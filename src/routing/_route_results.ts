@@ -1,15 +1,20 @@
 // What lookups return, made once for each cached route in a thread.
 
 import type { Address } from "../memory/arena.ts";
-import { PAGE_MASK, PAGE_SHIFT } from "../memory/_size_classes.ts";
+import * as pages from "../memory/_size_classes.ts";
 import type { Neighbor } from "./_neighbor_layout.ts";
 import type { NeighborStore } from "./_neighbor_store.ts";
 import { readRecord } from "./_fib_records.ts";
 import { formatAddress } from "./_prefix.ts";
-import { DESTINATION, hasRoute, readRoute, SERIAL } from "./_route_layout.ts";
+import { DESTINATION, hasRoute, readRoute } from "./_route_layout.ts";
+import * as layout from "./_route_layout.ts";
 import type { RouteTable } from "./_route_table.ts";
 import { type FreshRoute, hopOf } from "./_route_writer.ts";
 import { decodeRoute, type Route } from "./route.ts";
+
+// Copies for the hot path, as in RcuMap: constants of the same module are folded.
+const { SERIAL } = layout;
+const { PAGE_MASK, PAGE_SHIFT } = pages;
 
 /** Where a packet goes. Frozen; the same object as long as the cached route lives. */
 export interface RouteResult {
@@ -73,16 +78,18 @@ const ROW_LENGTH = (PAGE_MASK + 1) >>> LINE_SHIFT;
  * that is gone: serials tell.
  */
 export class RouteResults {
-  readonly #table: RouteTable;
-  readonly #words: Int32Array;
+  // As in RcuMap: not `#` fields, so that they can be folded.
+  declare private readonly _table: RouteTable;
+  declare private readonly _words: Int32Array;
+  declare private readonly _rows: Result[][];
   /** Stands where there is nothing, so that arrays hold objects of one kind. */
   readonly #none: Result;
   readonly #noRow: Result[];
-  readonly #rows: Result[][] = [];
 
   constructor(table: RouteTable) {
-    this.#table = table;
-    this.#words = table.words;
+    this._table = table;
+    this._rows = [];
+    this._words = table.words;
     const nowhere = { gateway: null, interface: 0 };
     this.#none = new Result(table.neighbors, nowhere, 0, 0);
     this.#noRow = new Array(ROW_LENGTH).fill(this.#none);
@@ -96,16 +103,16 @@ export class RouteResults {
    */
   at(entry: Address): RouteResult {
     const page = entry >>> PAGE_SHIFT;
-    if (page < this.#rows.length) {
-      const result = this.#rows[page][(entry & PAGE_MASK) >>> LINE_SHIFT];
-      if (Result.matches(result, this.#words[entry + SERIAL])) return result;
+    if (page < this._rows.length) {
+      const result = this._rows[page][(entry & PAGE_MASK) >>> LINE_SHIFT];
+      if (Result.matches(result, this._words[entry + SERIAL])) return result;
     }
     return this.#make(entry);
   }
 
   #make(entry: Address): RouteResult {
-    const words = this.#words;
-    const { fib, neighbors } = this.#table;
+    const words = this._words;
+    const { fib, neighbors } = this._table;
     const destination = words[entry + DESTINATION];
     const fields = readRoute(words, entry);
     // The Fib's own object where possible: there are fewer of them.
@@ -129,18 +136,18 @@ export class RouteResults {
    */
   of(fresh: FreshRoute, entry: Address, serial: number): RouteResult {
     const { route, hop } = fresh;
-    const result = new Result(this.#table.neighbors, route, hop, serial);
+    const result = new Result(this._table.neighbors, route, hop, serial);
     if (entry !== 0) this.#put(entry, result);
     return result;
   }
 
   #put(entry: Address, result: Result): void {
     const page = entry >>> PAGE_SHIFT;
-    while (this.#rows.length <= page) this.#rows.push(this.#noRow);
-    let row = this.#rows[page];
+    while (this._rows.length <= page) this._rows.push(this.#noRow);
+    let row = this._rows[page];
     if (row === this.#noRow) {
       row = new Array(ROW_LENGTH).fill(this.#none);
-      this.#rows[page] = row;
+      this._rows[page] = row;
     }
     row[(entry & PAGE_MASK) >>> LINE_SHIFT] = result;
   }

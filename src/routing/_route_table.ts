@@ -14,24 +14,22 @@ import {
   BUCKETS,
   CHAINS,
   COUNTERS,
-  DESTINATION,
   ENTRIES,
   FLUSHES,
-  GENERATION,
   hasRoute,
-  INTERFACE,
   LAST_SECRET,
-  LAST_USE,
   NEIGHBOR,
-  NEXT,
   REFERENCES,
   REVALIDATIONS,
   SECRET,
-  SOURCE,
-  TOS,
   UNLINKED,
 } from "./_route_layout.ts";
+import * as layout from "./_route_layout.ts";
 import { RouteWriter } from "./_route_writer.ts";
+
+// Copies for the hot path, as in RcuMap: constants of the same module are folded.
+const { DESTINATION, GENERATION, INTERFACE, LAST_USE, NEXT, SOURCE, TOS } =
+  layout;
 
 /** Lookups of a thread between two looks at the clock. */
 const LOOKUPS_PER_LOOK = 128;
@@ -66,21 +64,22 @@ const LOOKUPS_PER_LOOK = 128;
  *    every 128 lookups and whenever the thread goes online.
  */
 export class RouteTable {
-  readonly membership: Membership;
-  readonly words: Int32Array;
-  readonly header: Address;
-  readonly chains: Address;
-  readonly fib: FibLookup;
-  readonly neighbors: NeighborStore;
-  readonly clock: Clock;
-  readonly discipline: ChainDiscipline;
-  readonly collector: RouteCollector;
-  readonly writer: RouteWriter;
-  readonly counters: RouteCounters;
+  // As in RcuMap: not `#` fields, so that they can be folded.
+  declare readonly membership: Membership;
+  declare readonly words: Int32Array;
+  declare readonly header: Address;
+  declare readonly chains: Address;
+  declare readonly fib: FibLookup;
+  declare readonly neighbors: NeighborStore;
+  declare readonly clock: Clock;
+  declare readonly discipline: ChainDiscipline;
+  declare readonly collector: RouteCollector;
+  declare readonly writer: RouteWriter;
+  declare readonly counters: RouteCounters;
 
-  readonly #mask: number;
-  readonly #secret: Address;
-  readonly #generation: Address;
+  declare private readonly _mask: number;
+  declare private readonly _secret: Address;
+  declare private readonly _generation: Address;
   /** The present, in ticks, as this thread knows it (8). */
   #tick: number;
   /** Lookups until the next look at the clock. */
@@ -113,9 +112,9 @@ export class RouteTable {
     );
     this.collector = new RouteCollector(this);
     this.writer = new RouteWriter(this);
-    this.#mask = words[header + BUCKETS] - 1;
-    this.#secret = header + SECRET;
-    this.#generation = fib.generationAddress;
+    this._mask = words[header + BUCKETS] - 1;
+    this._secret = header + SECRET;
+    this._generation = fib.generationAddress;
     this.#tick = ticksOf(this.clock);
   }
 
@@ -142,7 +141,7 @@ export class RouteTable {
     link: number,
   ): number {
     // Plain: one word, and whoever has the old secret misses, and inserts under the new one (4).
-    const secret = this.words[this.#secret];
+    const secret = this.words[this._secret];
     return this.bucketUnder(secret, destination, source, tos, link);
   }
 
@@ -165,7 +164,7 @@ export class RouteTable {
   ): number {
     // Different ones may share the third word: keys are compared.
     const third = ((link << 8) | (link >>> 24)) ^ tos;
-    return hashWords(destination, source, third, secret) & this.#mask;
+    return hashWords(destination, source, third, secret) & this._mask;
   }
 
   /**
@@ -199,7 +198,7 @@ export class RouteTable {
         // Plain: whoever sees an old generation reads the Fib as it was then, at a time within
         // this section (5). Pairs with: the count in `FibUpdate` and `FibLoad`.
         if (
-          words[entry + GENERATION] !== words[this.#generation] &&
+          words[entry + GENERATION] !== words[this._generation] &&
           !this.#revalidate(entry)
         ) return 0;
         if (((this.#tick - words[entry + LAST_USE]) | 0) > 0) {
@@ -244,7 +243,7 @@ export class RouteTable {
   #revalidate(entry: Address): boolean {
     const words = this.words;
     // Acquire: before the loads of the lookup (5), which are plain.
-    const generation = Atomics.load(words, this.#generation);
+    const generation = Atomics.load(words, this._generation);
     if (this.#isMoved(entry)) return false;
     // Late or not, this is a generation for which the route was right.
     Atomics.store(words, entry + GENERATION, generation);
@@ -268,7 +267,7 @@ export class RouteTable {
   isOutdated(entry: Address): boolean {
     const words = this.words;
     return Atomics.load(words, entry + GENERATION) !==
-        Atomics.load(words, this.#generation) && this.#isMoved(entry);
+        Atomics.load(words, this._generation) && this.#isMoved(entry);
   }
 
   // Unlinking
@@ -336,7 +335,7 @@ export class RouteTable {
     const words = this.words;
     const { membership, discipline } = this;
     this.counters.count(FLUSHES);
-    for (let bucket = 0; bucket <= this.#mask; bucket++) {
+    for (let bucket = 0; bucket <= this._mask; bucket++) {
       const head = this.chains + bucket;
       if (Atomics.load(words, head) === 0) continue;
       discipline.lock(bucket);
@@ -364,7 +363,7 @@ export class RouteTable {
    */
   renewSecret(now: number = ticksOf(this.clock)): void {
     // Pairs with: the second load in `RouteWriter`. Before the chains are emptied (4).
-    Atomics.store(this.words, this.#secret, drawSecret());
+    Atomics.store(this.words, this._secret, drawSecret());
     Atomics.store(this.words, this.header + LAST_SECRET, now);
     this.flush();
   }

@@ -4,6 +4,7 @@ import type { Membership } from "../_membership.ts";
 import type { Address } from "../memory/arena.ts";
 import type { Reader } from "../readers/_reader.ts";
 import { membershipOf, type Rcu } from "../rcu.ts";
+import { hideFields } from "../structures/_hide.ts";
 import type { Fib } from "./fib.ts";
 import { LARGEST_U32, toIpv4, toUnsigned } from "./_ipv4.ts";
 import type { NeighborTable } from "./neighbor_table.ts";
@@ -222,16 +223,21 @@ export interface RouteCacheStats {
  * ```
  */
 export class RouteCache {
-  readonly #membership: Membership;
-  readonly #reader: Reader;
-  readonly #table: RouteTable;
-  readonly #results: RouteResults;
+  // As in RcuMap: not `#` fields, so that they can be folded.
+  declare private readonly _membership: Membership;
+  declare private readonly _reader: Reader;
+  declare private readonly _table: RouteTable;
+  declare private readonly _results: RouteResults;
+
+  static {
+    hideFields(this, () => "RouteCache");
+  }
 
   private constructor(table: RouteTable) {
-    this.#membership = table.membership;
-    this.#reader = table.membership.reader;
-    this.#table = table;
-    this.#results = new RouteResults(table);
+    this._membership = table.membership;
+    this._reader = table.membership.reader;
+    this._table = table;
+    this._results = new RouteResults(table);
   }
 
   /**
@@ -341,8 +347,8 @@ export class RouteCache {
     tos: number,
     interface_: number,
   ): RouteResult | undefined {
-    const reader = this.#reader;
-    const table = this.#table;
+    const reader = this._reader;
+    const table = this._table;
     table.countLookup();
     if (!reader.online) {
       table.lookAtClock();
@@ -355,7 +361,7 @@ export class RouteCache {
     const bucket = table.bucketOf(destination, source, tos, interface_);
     const entry = table.find(bucket, destination, source, tos, interface_);
     if (entry === 0) return this.#miss(destination, source, tos, interface_);
-    const result = this.#results.at(entry);
+    const result = this._results.at(entry);
     if (reader.depth === 0 && --reader.budget <= 0) {
       reader.checkQuiescentState();
     }
@@ -370,18 +376,18 @@ export class RouteCache {
   ): RouteResult | undefined {
     const fresh = this.#ask(destination);
     if (fresh === undefined) return undefined;
-    const { writer } = this.#table;
+    const { writer } = this._table;
     const entry = writer.insert(destination, source, tos, link, fresh);
-    const result = this.#results.of(fresh, entry, writer.serial);
-    this.#membership.afterUpdate();
+    const result = this._results.of(fresh, entry, writer.serial);
+    this._membership.afterUpdate();
     return result;
   }
 
   /** Asks the Fib, and counts that. */
   #ask(destination: number): FreshRoute | undefined {
-    const { counters, writer } = this.#table;
+    const { counters, writer } = this._table;
     // Written down together, so that misses are never more than lookups.
-    this.#table.reportLookups();
+    this._table.reportLookups();
     counters.count(MISSES);
     const fresh = writer.ask(destination);
     if (fresh === undefined) counters.count(UNREACHABLE);
@@ -419,8 +425,8 @@ export class RouteCache {
    * ```
    */
   hold(key: RouteKey): RouteHold | undefined {
-    const reader = this.#reader;
-    const table = this.#table;
+    const reader = this._reader;
+    const table = this._table;
     const act = "hold a route";
     const { destination: to, source: from = 0 } = key;
     const destination = toIpv4(to, act, "destination");
@@ -439,14 +445,14 @@ export class RouteCache {
       const bucket = table.bucketOf(destination, source, tos, link);
       const entry = table.find(bucket, destination, source, tos, link);
       const result = entry !== 0 && table.tryHold(entry)
-        ? this.#results.at(entry)
+        ? this._results.at(entry)
         : undefined;
       reader.exit();
       if (result !== undefined) return this.#holdOf(entry, result);
       const fresh = this.#ask(destination);
       if (fresh === undefined) return undefined;
       const made = table.writer.insert(destination, source, tos, link, fresh);
-      this.#membership.afterUpdate();
+      this._membership.afterUpdate();
       if (made === 0) return undefined;
       // It is there now, unless another thread was fast at taking it out again.
     }
@@ -459,8 +465,8 @@ export class RouteCache {
       [Symbol.dispose]: () => {
         if (!held) return;
         held = false;
-        this.#table.letGo(entry);
-        this.#membership.afterUpdate();
+        this._table.letGo(entry);
+        this._membership.afterUpdate();
       },
     };
   }
@@ -488,8 +494,8 @@ export class RouteCache {
    * ```
    */
   flush(): void {
-    this.#membership.assertOpen("flush a route cache");
-    this.#table.flush();
+    this._membership.assertOpen("flush a route cache");
+    this._table.flush();
   }
 
   /**
@@ -514,8 +520,8 @@ export class RouteCache {
    * ```
    */
   renewSecret(): void {
-    this.#membership.assertOpen("renew a secret");
-    this.#table.renewSecret();
+    this._membership.assertOpen("renew a secret");
+    this._table.renewSecret();
   }
 
   /**
@@ -541,12 +547,12 @@ export class RouteCache {
    * ```
    */
   collect(): number {
-    this.#membership.assertOpen("collect routes");
-    const { collector, counters } = this.#table;
+    this._membership.assertOpen("collect routes");
+    const { collector, counters } = this._table;
     const before = counters.own(COLLECTED);
     collector.collect();
     const freed = (counters.own(COLLECTED) - before) | 0;
-    this.#membership.afterUpdate();
+    this._membership.afterUpdate();
     return freed;
   }
 
@@ -573,8 +579,8 @@ export class RouteCache {
    * ```
    */
   stats(): RouteCacheStats {
-    this.#membership.assertOpen("take statistics");
-    const table = this.#table;
+    this._membership.assertOpen("take statistics");
+    const table = this._table;
     const { counters, header, words } = table;
     table.reportLookups();
     const misses = counters.total(MISSES);

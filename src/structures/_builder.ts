@@ -66,7 +66,7 @@ export class Builder<K, V> {
     const table = this.#table;
     const words = this.#words;
     const { membership } = table;
-    const probe = table.probe(key);
+    const probe = table.probe(key, true);
     const stripe = probe.hash & (STRIPES - 1);
     const word = this.#values.store(value);
     this.#values.seal(word, this.#stamp);

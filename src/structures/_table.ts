@@ -138,14 +138,16 @@ export class Table<K> {
    * Checks and hashes a key.
    *
    * @param key What the caller passed.
+   * @param kept Whether the probe outlives code that may change the caller's object.
    * @returns What to look for.
    */
-  probe(key: K): Probe {
+  probe(key: K, kept = false): Probe {
     if (this.wordKey !== undefined) {
       const word = this.wordKey.toWord(key);
       return { word, hash: mix(word ^ this.seed), key: undefined };
     }
-    const prepared = this.blockKey!.prepareKey(key);
+    const checked = this.blockKey!.prepareKey(key);
+    const prepared = kept ? this.blockKey!.own(checked) : checked;
     const hash = this.blockKey!.hash(prepared, this.seed);
     return { word: hash, hash, key: prepared };
   }

@@ -81,11 +81,16 @@ export class Writer<K, V> {
     membership.lock(stripe + STRIPE_LOCK);
     // A section: the table itself may be replaced and retired by a thread that has moved on to
     // another stripe.
-    membership.reader.enter();
-    const result = this.#putLocked(probe, stripe, value, expected, spare);
-    membership.reader.exit();
-    membership.unlock(stripe + STRIPE_LOCK);
-    return result;
+    try {
+      membership.reader.enter();
+      try {
+        return this.#putLocked(probe, stripe, value, expected, spare);
+      } finally {
+        membership.reader.exit();
+      }
+    } finally {
+      membership.unlock(stripe + STRIPE_LOCK);
+    }
   }
 
   #putLocked(
@@ -162,10 +167,17 @@ export class Writer<K, V> {
     const { membership } = table;
     const stripe = table.stripe(probe.hash);
     membership.lock(stripe + STRIPE_LOCK);
-    membership.reader.enter();
-    const deleted = this.#deleteLocked(probe, stripe);
-    membership.reader.exit();
-    membership.unlock(stripe + STRIPE_LOCK);
+    let deleted = false;
+    try {
+      membership.reader.enter();
+      try {
+        deleted = this.#deleteLocked(probe, stripe);
+      } finally {
+        membership.reader.exit();
+      }
+    } finally {
+      membership.unlock(stripe + STRIPE_LOCK);
+    }
     if (deleted) {
       membership.afterUpdate();
       this.#resizer.check(stripe);

@@ -71,6 +71,8 @@ export class RcuCell<T> {
   declare private readonly _cell: Address;
   declare private readonly _values: Values<T>;
   declare private readonly _wordValue: WordCodec<T> | undefined;
+  readonly #waiting = new Set<() => void>();
+  #asleep = false;
 
   static {
     hideFields(this, () => "RcuCell");
@@ -310,28 +312,61 @@ export class RcuCell<T> {
   async waitForChange(options: WaitForChangeOptions = {}): Promise<T> {
     const { since = this.version, signal } = options;
     this._membership.assertOpen("wait for a change");
+    if (!Number.isInteger(since)) {
+      throw new RangeError(
+        `Cannot wait for a change as since must be a version: received ${
+          show(since)
+        }`,
+      );
+    }
     signal?.throwIfAborted();
-    const words = this._words;
-    const aborted = rejection(signal);
-    const forget = this._membership.onClose(aborted.close);
-    Atomics.add(words, this._cell + WAITERS, 1);
+    Atomics.add(this._words, this._cell + WAITERS, 1);
     try {
-      while (this.version === since >>> 0) {
-        // Pairs with: the store of VERSION and the look at WAITERS in `#publish`. Either the
-        // writer sees us counted and notifies, or its store comes first and we do not sleep.
-        const sleep = Atomics.waitAsync(
-          words,
-          this._cell + VERSION,
-          since | 0,
-        );
-        if (sleep.async) await Promise.race([sleep.value, aborted.promise]);
-      }
+      while (this.version === since >>> 0) await this.#change(since, signal);
     } finally {
-      Atomics.sub(words, this._cell + WAITERS, 1);
-      aborted.stop();
-      forget();
+      Atomics.sub(this._words, this._cell + WAITERS, 1);
     }
     return this.get();
+  }
+
+  /** Resolves when the version may have changed; rejects when the wait is over before. */
+  #change(since: number, signal: AbortSignal | undefined): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const abort = () => reject(signal!.reason);
+    const forget = this._membership.onClose(() =>
+      reject(
+        new Error(
+          "Cannot wait for a change as the Rcu must be open: it is closed",
+        ),
+      )
+    );
+    signal?.addEventListener("abort", abort);
+    this.#waiting.add(resolve);
+    this.#sleep(since);
+    return promise.finally(() => {
+      this.#waiting.delete(resolve);
+      signal?.removeEventListener("abort", abort);
+      forget();
+    });
+  }
+
+  /** One sleep serves all waits of this thread: it cannot be called off when a wait is. */
+  #sleep(since: number): void {
+    if (this.#asleep) return;
+    // Pairs with: the store of VERSION and the look at WAITERS in `#publish`. Either the writer
+    // sees us counted and notifies, or its store comes first and we do not sleep.
+    const sleep = Atomics.waitAsync(
+      this._words,
+      this._cell + VERSION,
+      since | 0,
+    );
+    this.#asleep = sleep.async;
+    const wake = () => {
+      this.#asleep = false;
+      for (const resolve of [...this.#waiting]) resolve();
+    };
+    if (sleep.async) sleep.value.then(wake);
+    else wake();
   }
 
   /**
@@ -351,44 +386,26 @@ export class RcuCell<T> {
       this._values.discard(value);
       throw error;
     }
-    const version = Atomics.load(words, cell + VERSION);
-    if (expected !== undefined && version !== (expected | 0)) {
+    try {
+      const version = Atomics.load(words, cell + VERSION);
+      if (expected !== undefined && version !== (expected | 0)) {
+        this._values.discard(value);
+        return false;
+      }
+      const next = (version + 1) | 0;
+      this._values.seal(value, next);
+      // Publish: everything in the value's block is in place. Pairs with: the load in `get`.
+      const old = Atomics.exchange(words, cell + VALUE, value);
+      // After the value: whoever sees the version sees the value. Pairs with: `waitForChange`.
+      Atomics.store(words, cell + VERSION, next);
+      if (Atomics.load(words, cell + WAITERS) !== 0) {
+        Atomics.notify(words, cell + VERSION);
+      }
+      this._values.retire(old);
+    } finally {
       membership.unlock(cell + LOCK);
-      this._values.discard(value);
-      return false;
     }
-    const next = (version + 1) | 0;
-    this._values.seal(value, next);
-    // Publish: everything in the value's block is in place. Pairs with: the load in `get`.
-    const old = Atomics.exchange(words, cell + VALUE, value);
-    // After the value: whoever sees the version sees the value. Pairs with: `waitForChange`.
-    Atomics.store(words, cell + VERSION, next);
-    if (Atomics.load(words, cell + WAITERS) !== 0) {
-      Atomics.notify(words, cell + VERSION);
-    }
-    this._values.retire(old);
-    membership.unlock(cell + LOCK);
     membership.afterUpdate();
     return true;
   }
-}
-
-/** A promise that rejects when a signal is aborted or the membership ends, and a way to forget it. */
-function rejection(
-  signal: AbortSignal | undefined,
-): { promise: Promise<never>; close: () => void; stop: () => void } {
-  const { promise, reject } = Promise.withResolvers<never>();
-  promise.catch(() => {});
-  const abort = () => reject(signal!.reason);
-  signal?.addEventListener("abort", abort);
-  return {
-    promise,
-    close: () =>
-      reject(
-        new Error(
-          "Cannot wait for a change as the Rcu must be open: it is closed",
-        ),
-      ),
-    stop: () => signal?.removeEventListener("abort", abort),
-  };
 }

@@ -1,0 +1,224 @@
+// One test for each kind of fault that was found by attacking the package.
+
+import { assert, assertEquals, assertThrows } from "@std/assert";
+import {
+  bytes,
+  json,
+  Rcu,
+  RcuCell,
+  RcuMap,
+  RcuMemoryError,
+  string,
+  u32,
+} from "../mod.ts";
+import { assertAddsUp, assertLists } from "./_audit.ts";
+import { settle } from "./_settle.ts";
+
+function domain(): Rcu {
+  return Rcu.create({ capacity: 2 ** 22, maxReaders: 8, debug: true });
+}
+
+/** Lets errors be counted instead of printed. */
+function countErrors(rcu: Rcu): () => number {
+  let count = 0;
+  rcu.addEventListener("error", (event) => {
+    event.preventDefault();
+    count++;
+  });
+  return () => count;
+}
+
+for (const hint of [2 ** 32 - 1, 2 ** 31, 2 ** 22]) {
+  Deno.test(`replaceAll() of an array of length ${hint} without entries harms nothing`, async () => {
+    using rcu = domain();
+    const other = RcuMap.open(rcu, "other", { key: u32, value: string });
+    for (let i = 0; i < 1000; i++) other.set(i, `${i}`);
+    const map = RcuMap.open(rcu, "m", { key: u32, value: u32 }).set(1, 1);
+    assertThrows(() => map.replaceAll(new Array(hint) as never));
+    assertEquals([...map], [[1, 1]]);
+    for (let i = 0; i < 1000; i++) assertEquals(other.get(i), `${i}`);
+    await settle(rcu);
+    assertAddsUp(rcu.memory.audit());
+    assertLists(rcu.memory.words);
+  });
+}
+
+Deno.test("a map of a believable size is not asked for more memory than there is", () => {
+  using rcu = domain();
+  const map = RcuMap.open(rcu, "m", { key: u32, value: u32 });
+  const liar = new Map([[1, 2]]);
+  Object.defineProperty(liar, "size", { value: Infinity });
+  assertThrows(() => map.replaceAll(liar), RcuMemoryError);
+  assertEquals(map.size, 0);
+});
+
+Deno.test("any number of callbacks may become ready at once", async () => {
+  using rcu = domain();
+  let ran = 0;
+  rcu.read(() => {
+    for (let i = 0; i < 200_000; i++) rcu.callRcu(() => ran++);
+  });
+  await settle(rcu);
+  assertEquals(ran, 200_000);
+});
+
+Deno.test("a callback that throws what cannot be printed stops nothing", async () => {
+  using rcu = domain();
+  const errors = countErrors(rcu);
+  let ran = 0;
+  rcu.callRcu(() => {
+    throw Object.create(null);
+  });
+  rcu.callRcu(() => {
+    throw {
+      toString() {
+        throw new Error("not even this");
+      },
+    };
+  });
+  rcu.callRcu(() => ran++);
+  await settle(rcu);
+  assertEquals([ran, errors()], [1, 2]);
+});
+
+Deno.test("a recursion of reads that overflows the stack does not leave the thread online", async () => {
+  using rcu = domain();
+  using other = Rcu.attach(rcu.handle);
+  const cell = RcuCell.open(rcu, "c", { value: u32, initial: 1 });
+  const map = RcuMap.open(rcu, "m", { key: u32, value: u32 }).set(1, 1);
+  const recursions: (() => void)[] = [
+    function read(): void {
+      cell.get();
+      read();
+    },
+    function look(): void {
+      map.get(1);
+      look();
+    },
+    function deepest(): void {
+      try {
+        deepest();
+      } finally {
+        cell.get();
+      }
+    },
+  ];
+  for (const recurse of recursions) {
+    assertThrows(recurse, RangeError);
+    await new Promise((resolve) => setTimeout(resolve));
+    other.synchronizeSync();
+  }
+  assertEquals([map.get(1), cell.get()], [1, 1]);
+});
+
+Deno.test("a callback that closes its Rcu in the middle of a replaceAll() loses nothing and frees the slot", async () => {
+  using rcu = domain();
+  const { live } = rcu.memory.audit();
+  const header = RcuMap.open(rcu, "m", { key: u32, value: string });
+  const empty = rcu.memory.audit().live;
+  assert(empty > live);
+  for (let round = 0; round < 20; round++) {
+    const member = Rcu.attach(rcu.handle);
+    const map = RcuMap.open(member, "m", { key: u32, value: string });
+    for (let i = 0; i < 2000; i++) map.set(i, "x");
+    await settle(member);
+    member.callRcu(() => member.close());
+    map.replaceAll([]);
+    assertThrows(() => map.size + Number(map.get(1)), Error, "closed");
+  }
+  await settle(rcu);
+  const { callbacks, memory, readers } = rcu.stats();
+  assertEquals([callbacks.pending, memory.deferred, readers.length], [0, 0, 1]);
+  assertEquals(header.size, 0);
+  assertEquals(memory.live, empty);
+});
+
+Deno.test("a bytes key that changes while the entry is made is the key that was passed", () => {
+  using rcu = domain();
+  const map = RcuMap.open(rcu, "m", { key: bytes, value: json<unknown>() });
+  const scratch = Uint8Array.of(1);
+  map.update(scratch, () => {
+    scratch[0] = 2;
+    return 7;
+  });
+  scratch[0] = 3;
+  map.set(scratch, {
+    toJSON() {
+      scratch[0] = 4;
+      return 8;
+    },
+  });
+  assertEquals(
+    [1, 2, 3, 4].map((key) => map.get(Uint8Array.of(key))),
+    [7, undefined, 8, undefined],
+  );
+});
+
+Deno.test("bytes are what they are, whatever their object says", () => {
+  using rcu = domain();
+  const map = RcuMap.open(rcu, "m", { key: u32, value: bytes });
+  class Liar extends Uint8Array {
+    override get length(): number {
+      return 4000;
+    }
+  }
+  map.set(1, new Liar(4).fill(9));
+  assertEquals(map.get(1), Uint8Array.of(9, 9, 9, 9));
+  class Thrower extends Uint8Array {
+    override get length(): number {
+      throw new Error("boom");
+    }
+  }
+  map.set(1, new Thrower(2).fill(8));
+  assertEquals(map.get(1), Uint8Array.of(8, 8));
+});
+
+Deno.test("a debug view of bytes checks every way to look at it", () => {
+  using rcu = domain();
+  const map = RcuMap.open(rcu, "m", { key: u32, value: bytes });
+  map.set(1, Uint8Array.of(1, 2, 3));
+  const [view, part] = rcu.read(() => {
+    const view = map.view(1)!;
+    assertEquals([view[1], view.subarray(1)[1], view.length], [2, 3, 3]);
+    return [view, view.subarray(1)];
+  });
+  const looks: (() => unknown)[] = [
+    () => view[0],
+    () => part[0],
+    () => Object.keys(view),
+    () => 0 in view,
+    () => view.at(0),
+    () => Object.getOwnPropertyDescriptor(view, 0),
+  ];
+  for (const look of looks) {
+    assertThrows(look, Error, "outside the read section");
+  }
+});
+
+Deno.test("aborted waits for a change leave nothing behind that the next change would wake", async () => {
+  using rcu = domain();
+  const cell = RcuCell.open(rcu, "n", { value: u32, initial: 1 });
+  let sleeps = 0;
+  const { waitAsync } = Atomics;
+  Atomics.waitAsync = ((...wait: Parameters<typeof waitAsync>) => {
+    sleeps++;
+    return waitAsync(...wait);
+  }) as typeof waitAsync;
+  try {
+    for (let i = 0; i < 100; i++) {
+      const controller = new AbortController();
+      const changed = cell.waitForChange({ signal: controller.signal });
+      controller.abort(new Error("enough"));
+      await changed.then(() => assert(false), () => {});
+    }
+    // A wait does not keep the program alive.
+    const timer = setInterval(() => {}, 10);
+    const changed = cell.waitForChange();
+    cell.set(2);
+    assertEquals(await changed, 2);
+    clearInterval(timer);
+  } finally {
+    Atomics.waitAsync = waitAsync;
+  }
+  assertEquals(sleeps, 1);
+});
