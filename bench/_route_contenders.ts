@@ -4,7 +4,11 @@ import { HEADER_MAX_READERS } from "../src/_layout.ts";
 import { membershipOf } from "../src/rcu.ts";
 import { Fib } from "../src/routing/fib.ts";
 import { RouteCache, type RouteResult } from "../src/routing/route_cache.ts";
-import { MISSES, UNREACHABLE } from "../src/routing/_route_layout.ts";
+import {
+  MISSES,
+  REFERENCES,
+  UNREACHABLE,
+} from "../src/routing/_route_layout.ts";
 import type { ChainDiscipline } from "../src/routing/_route_discipline.ts";
 import { openRouteTable } from "../src/routing/_route_open.ts";
 import { RouteResults } from "../src/routing/_route_results.ts";
@@ -21,6 +25,7 @@ import {
   readUnlock,
 } from "./_route_locks.ts";
 import {
+  BARE_LOCK,
   MUTEX,
   openTables,
   PRIVATE,
@@ -65,17 +70,21 @@ export function openRoutes(
     return privateRoutes(Fib.open(rcu, "fib"), SETTINGS[setting].cache.buckets);
   }
   const membership = membershipOf(rcu, "measure");
-  const { name, options } = openTables(rcu, setting, contender);
+  const locked = contender === RW_LOCK || contender === BARE_LOCK;
+  const tables = locked ? RW_LOCK : contender;
+  const { name, options } = openTables(rcu, setting, tables);
   const open = (discipline?: (header: number) => ChainDiscipline) =>
     openRouteTable(membership, name, options, discipline);
   if (contender === RCU) {
     return rcuRoutes(RouteCache.open(rcu, name, options), open());
   }
-  if (contender === RW_LOCK) {
+  if (locked) {
     const { chains } = open();
     const { pairs } = world;
     const table = open(() => new PairDiscipline(membership, chains, pairs));
-    return rwLockRoutes(table, pairs);
+    return contender === RW_LOCK
+      ? rwLockRoutes(table, pairs)
+      : bareLockRoutes(table, pairs);
   }
   if (contender !== MUTEX) throw new RangeError(`No contender ${contender}`);
   const { mutex } = world;
@@ -154,12 +163,36 @@ function underLocks(
 }
 
 /**
- * `ip_route_output_key` of 2.5.3, and cheaper: that one counts a reference to
- * what it has found before it gives the lock back, which is one more atomic
- * instruction, and another one later. Here the result is taken out of the entry
- * under the lock.
+ * `ip_route_output_key` of 2.5.3. It counts a reference to what it has found
+ * before it gives the lock back (`dst_hold`), because without the lock nothing
+ * else keeps the entry; whoever asked gives it back when the packet is gone
+ * (`dst_release`). Under RCU the section keeps it.
  */
 function rwLockRoutes(table: RouteTable, pairs: number): Routes {
+  const { words } = table;
+  const view = new PairView(table, words[HEADER_MAX_READERS], pairs);
+  const results = new RouteResults(table);
+  return underLocks(table, results, (destination) => {
+    view.countLookup();
+    const pair = PAIR * view.bucketOf(destination, SOURCE, TOS, LINK);
+    const lock = pairs + pair + 1;
+    readLock(words, lock);
+    const entry = view.find(pair, destination, SOURCE, TOS, LINK);
+    if (entry !== 0) Atomics.add(words, entry + REFERENCES, 1);
+    readUnlock(words, lock);
+    if (entry === 0) return undefined;
+    const result = results.at(entry);
+    table.letGo(entry);
+    return result;
+  });
+}
+
+/**
+ * The lock alone: the result, a copy in private memory, is taken out of the
+ * entry under it. What was kept of the kernel's lookup here is too little to
+ * give an entry out; it shows what the lock costs and what the reference.
+ */
+function bareLockRoutes(table: RouteTable, pairs: number): Routes {
   const { words } = table;
   const view = new PairView(table, words[HEADER_MAX_READERS], pairs);
   const results = new RouteResults(table);

@@ -183,7 +183,7 @@ export class Lab {
 
   /** What the shared caches hold and have done, by contender. */
   states(): State[] {
-    const states = CONTENDERS.keys().filter((n) => n !== PRIVATE).map((n) => {
+    const states = CONTENDERS.keys().filter((n) => n < PRIVATE).map((n) => {
       const { name, options } = openTables(this.#rcu, this.#world.setting, n);
       return {
         cache: RouteCache.open(this.#rcu, name, options).stats(),

@@ -36,11 +36,8 @@ const ROOMY = { gcThreshold3: 1_048_576 };
 const BUCKETS = 32_768;
 const CACHE = { buckets: BUCKETS, gcInterval: 60_000 };
 // The working set of a router is what it sends to in the time for which it keeps a route: here one
-// that a processor's second cache holds, and the largest one for which the route cache need not
-// collect, less an eighth for newcomers. With the latter it is memory that sets the pace of all
-// contenders.
+// that a processor's second cache holds.
 const POPULATION = 4096;
-const LARGE_POPULATION = BUCKETS * 7 / 8;
 
 /** How fast time flies where everything is to be turned over, and in it a thousandth. */
 const HASTE = 1000;
@@ -70,12 +67,6 @@ export const SETTINGS: readonly Setting[] = [
     population: POPULATION,
   },
   {
-    name: "gc_thresh3 = 1,048,576, interval 60 s, 28,672 destinations",
-    neighbors: ROOMY,
-    cache: CACHE,
-    population: LARGE_POPULATION,
-  },
-  {
     name: "gc_thresh3 = 1,048,576, interval 60 s",
     neighbors: ROOMY,
     cache: CACHE,
@@ -89,11 +80,14 @@ export const RW_LOCK = 1;
 export const MUTEX = 2;
 /** And the one that shares nothing. */
 export const PRIVATE = 3;
+/** The base without its references, on the base's tables. */
+export const BARE_LOCK = 4;
 export const CONTENDERS: readonly string[] = [
   "RCU: RouteCache.lookupFields",
   "base: reader-writer lock a chain",
   "one mutex",
   "a private Map for each worker",
+  "the base without references",
 ];
 
 /** What a thread needs to take part in a setting. */

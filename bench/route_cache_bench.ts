@@ -34,7 +34,7 @@ const { lab, prefixes, figures } = await (async () => {
   let lab: Lab | undefined;
   for (const [setting, { name }] of SETTINGS.entries()) {
     await lab?.close();
-    progress.step(`${name}: warming 9 threads up`);
+    progress.step(`${name}: warming 11 threads up`);
     lab = await Lab.open(rcu, loaded, setting);
     lab.warmUp(WARM_UP);
     const before = lab.states();

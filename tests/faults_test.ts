@@ -222,3 +222,31 @@ Deno.test("aborted waits for a change leave nothing behind that the next change 
   }
   assertEquals(sleeps, 1);
 });
+
+Deno.test("an allocation that waits for other threads' blocks is offline meanwhile", () => {
+  using rcu = domain();
+  using waiting = Rcu.attach(rcu.handle);
+  const cell = RcuCell.open(waiting, "c", { value: u32, initial: 1 });
+  // Blocks that the other thread has deferred, and nothing else that would do.
+  const large = Math.floor(rcu.memory.audit().free / 4 * 0.9);
+  const block = rcu.memory.allocate(large);
+  const section = rcu.readLock();
+  rcu.deferFree(block);
+  assertEquals(cell.get(), 1);
+  const online = () =>
+    rcu.stats().readers.find(({ id }) => id === waiting.readerId)!.online;
+  assertEquals(online(), true);
+  const seen = new Set<boolean>();
+  const { wait } = Atomics;
+  Atomics.wait = ((words: Int32Array, at: number, value: number) => {
+    seen.add(online());
+    return wait(words, at, value, 0);
+  }) as typeof wait;
+  try {
+    assertThrows(() => waiting.memory.allocate(large), RcuMemoryError);
+  } finally {
+    Atomics.wait = wait;
+  }
+  section[Symbol.dispose]();
+  assertEquals([...seen], [false]);
+});
