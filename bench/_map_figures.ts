@@ -16,10 +16,10 @@ import {
   deleteObjects,
   deleteRcuNumbers,
   deleteRcuObjects,
+  objectReader,
+  rcuObjectReader,
   readNumbers,
-  readObjects,
   readRcuNumbers,
-  readRcuObjects,
   type Route,
   route,
   setDoubles,
@@ -223,16 +223,18 @@ export async function getRoutes(
   const drawnAddresses = drawn(keys.address, draws);
   const even = Array.from(draws, (i) => names[i]);
   const skewed = Array.from(zipf(DRAWS, KEYS, random), (i) => names[i]);
+  const readMap = objectReader(map);
+  const readShared = rcuObjectReader(shared);
   const contenders = [
-    warmed("Map", (round) => readObjects(map, even, ...ofDraws(round))),
+    warmed("Map", (round) => readMap(even, ...ofDraws(round))),
     warmed(
       "RcuMap",
-      (round) => readRcuObjects(shared, even, ...ofDraws(round)),
+      (round) => readShared(even, ...ofDraws(round)),
     ),
-    warmed("Map, Zipf", (round) => readObjects(map, skewed, ...ofDraws(round))),
+    warmed("Map, Zipf", (round) => readMap(skewed, ...ofDraws(round))),
     warmed(
       "RcuMap, Zipf",
-      (round) => readRcuObjects(shared, skewed, ...ofDraws(round)),
+      (round) => readShared(skewed, ...ofDraws(round)),
     ),
   ];
   const figures: Figure[] = [{
@@ -272,13 +274,13 @@ export async function getRoutes(
   };
   const series = await interleave([
     {
-      ...batch("Map", (round) => readObjects(map, fresh, ...ofDraws(round))),
+      ...batch("Map", (round) => readMap(fresh, ...ofDraws(round))),
       before,
     },
     {
       ...batch(
         "RcuMap",
-        (round) => readRcuObjects(shared, fresh, ...ofDraws(round)),
+        (round) => readShared(fresh, ...ofDraws(round)),
       ),
       before,
     },
@@ -575,12 +577,14 @@ function routeMaps(rcu: Rcu, keys: Keys, orders: Orders): [Pair, Pair] {
   const order = pick(orders.order);
   setObjects(map, names, 0, names.length);
   setRcuObjects(shared, names, 0, names.length);
+  const readMap = objectReader(map);
+  const readShared = rcuObjectReader(shared);
   return [{
-    get: (drawing, from, to) => readObjects(map, gets[drawing], from, to),
+    get: (drawing, from, to) => readMap(gets[drawing], from, to),
     set: (from, to) => setObjects(map, order, from, to),
     delete: (from, to) => deleteObjects(map, order, from, to),
   }, {
-    get: (drawing, from, to) => readRcuObjects(shared, gets[drawing], from, to),
+    get: (drawing, from, to) => readShared(gets[drawing], from, to),
     set: (from, to) => setRcuObjects(shared, order, from, to),
     delete: (from, to) => deleteRcuObjects(shared, order, from, to),
   }];

@@ -22,10 +22,10 @@ import {
   deleteObjects,
   deleteRcuNumbers,
   deleteRcuObjects,
+  objectReader,
+  rcuObjectReader,
   readNumbers,
-  readObjects,
   readRcuNumbers,
-  readRcuObjects,
   type Route,
   setDoubles,
   setNumbers,
@@ -169,10 +169,11 @@ compare("10,000 delete and set, u32 to u32, reclaimed", 0, {
     deleteNumbers(maps.numbers, address, 0, KEYS) +
     setNumbers(maps.numbers, address, 0, KEYS),
 });
+const readRoutes = objectReader(maps.routes);
+const readSharedRoutes = rcuObjectReader(shared.routes);
 compare("10,000 get, string to json, unchanged", 0, {
-  "RcuMap<string, json>": () =>
-    readRcuObjects(shared.routes, routeKeys, 0, BATCH),
-  "Map<string, object>": () => readObjects(maps.routes, routeKeys, 0, BATCH),
+  "RcuMap<string, json>": () => readSharedRoutes(routeKeys, 0, BATCH),
+  "Map<string, object>": () => readRoutes(routeKeys, 0, BATCH),
 });
 compare("10,000 delete and set, string to json, reclaimed", 0, {
   "RcuMap<string, json>": () => {

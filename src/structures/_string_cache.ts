@@ -20,6 +20,14 @@ interface Found {
   what: unknown;
 }
 
+/** What a map keeps in its own fields, where its `get` is fastest to find it. */
+export interface Calm {
+  /** While nothing changes: what was found for a key. */
+  _calm: Map<string, unknown>;
+  /** The changes under which that was filled. */
+  _seen: number;
+}
+
 /**
  * Looks string keys up, remembering, in two ways that invariant 6 of Table
  * allows:
@@ -28,9 +36,10 @@ interface Found {
  *   under which it was made. What others write to keys with other versions does
  *   not void it. In two generations: the older one is dropped when the younger
  *   one is full, and what is used moves to the younger one.
- * - `calm`: while nothing at all changes, one lookup in a private `Map` and one
- *   load of a word that all keys share. Not worth filling while changes follow
- *   each other closely: it begins after as many lookups as there are entries.
+ * - {@linkcode Calm}: while nothing at all changes, one lookup in a private
+ *   `Map` and one load of a word that all keys share. Not worth filling while
+ *   changes follow each other closely: it begins after as many lookups as there
+ *   are entries.
  */
 export class StringCache<V> {
   // As in RcuMap: not `#` fields, so that they can be folded.
@@ -40,9 +49,6 @@ export class StringCache<V> {
   declare private readonly _changes: Address;
   declare private readonly _reusable: boolean;
 
-  #calm = new Map<string, unknown>();
-  /** The changes under which `calm` was filled. */
-  #seen = -1;
   #lookups = 0;
   #entries = new Map<string, Found>();
   #older = new Map<string, Found>();
@@ -56,33 +62,21 @@ export class StringCache<V> {
   }
 
   /**
-   * Reads the value of a key; the caller is online and in no explicit section.
+   * Looks a key up that is not in a calm map; the caller is online and in no
+   * explicit section.
    *
    * @param key The key, as the caller passed it.
-   * @returns The value, or `undefined`.
+   * @param calm The caller's calm map.
+   * @returns What was found: the value if it can be given out again, else the
+   * node; `undefined` if the key is not there.
    */
-  get(key: string): V | undefined {
-    // A plain load is enough: if it returns an old number, the section began before the change.
-    if (this._words[this._changes] === this.#seen) {
-      const what = this.#calm.get(key);
-      if (what !== undefined) return this.#valueOf(what);
-    }
-    return this.#recall(key);
-  }
-
-  #valueOf(what: unknown): V {
-    return this._reusable
-      ? what as V
-      : this._values.load(this._words[what as Address + VALUE]);
-  }
-
-  #recall(key: string): V | undefined {
+  recall(key: string, calm: Calm): unknown {
     // Acquire: before the version, whether remembered or new. Pairs with: `beginChange`.
     const changes = Atomics.load(this._words, this._changes);
-    if (changes !== this.#seen || this.#calm.size >= LIMIT) {
-      this.#seen = changes;
+    if (changes !== calm._seen || calm._calm.size >= LIMIT) {
+      calm._seen = changes;
       this.#lookups = 0;
-      if (this.#calm.size > 0) this.#calm = new Map();
+      if (calm._calm.size > 0) calm._calm = new Map();
     }
     const known = this.#entries.get(key) ?? this.#promote(key);
     const found = known !== undefined &&
@@ -93,8 +87,8 @@ export class StringCache<V> {
     if (
       (found.version & 1) === 0 &&
       ++this.#lookups > Math.max(CALM, this.#entries.size)
-    ) this.#calm.set(key, found.what);
-    return this.#valueOf(found.what);
+    ) calm._calm.set(key, found.what);
+    return found.what;
   }
 
   #promote(key: string): Found | undefined {

@@ -11,9 +11,10 @@ import { Builder } from "./_builder.ts";
 import { collect } from "./_cursor.ts";
 import { hideFields } from "./_hide.ts";
 import { checkOptions, openRoot } from "./_open.ts";
-import { StringCache } from "./_string_cache.ts";
+import { type Calm, StringCache } from "./_string_cache.ts";
 import {
   bucketsFor,
+  CHANGES,
   headerWords,
   keyCodec,
   LEAST_MASK,
@@ -113,7 +114,6 @@ export class RcuMap<K, V, View = V> implements Iterable<[K, V]> {
   declare private readonly _wordKey: WordCodec<K> | undefined;
   /** The value codec of maps whose values are words. */
   declare private readonly _wordValue: WordCodec<V> | undefined;
-  declare private readonly _strings: StringCache<V> | undefined;
 
   static {
     hideFields(this, (map) => `RcuMap(${map.size})`);
@@ -137,10 +137,6 @@ export class RcuMap<K, V, View = V> implements Iterable<[K, V]> {
     this._wordValue = options.value instanceof WordCodec
       ? options.value
       : undefined;
-    if (this._table.versioned) {
-      const table = this._table as unknown as Table<string>;
-      this._strings = new StringCache(table, values);
-    }
   }
 
   /**
@@ -751,14 +747,45 @@ export class RcuMap<K, V, View = V> implements Iterable<[K, V]> {
       }
     }
 
-    class StringMap<K, V, View> extends RcuMap<K, V, View> {
+    class StringMap<K, V, View> extends RcuMap<K, V, View> implements Calm {
+      declare _calm: Map<string, unknown>;
+      declare _seen: number;
+      declare readonly _changes: Address;
+      declare readonly _reusable: boolean;
+      declare readonly _strings: StringCache<V>;
+
+      constructor(
+        membership: Membership,
+        header: Address,
+        options: RcuMapOptions<K, V, View>,
+        values: Values<V>,
+      ) {
+        super(membership, header, options, values);
+        this._calm = new Map();
+        this._seen = -1;
+        this._changes = header + CHANGES;
+        this._reusable = values.reusable;
+        const table = this._table as unknown as Table<string>;
+        this._strings = new StringCache(table, values);
+      }
+
       override get(key: K): V | undefined {
         const reader = this._reader;
         if (reader.depth !== 0) return super.get(key);
         if (!reader.online) reader.goOnline();
-        const value = this._strings!.get(key as string);
+        let what: unknown;
+        // Plain is enough: if it returns an old number, the section began before the change.
+        if (this._words[this._changes] === this._seen) {
+          what = this._calm.get(key as string);
+        }
+        if (what === undefined) {
+          what = this._strings.recall(key as string, this);
+        }
+        if (!this._reusable && what !== undefined) {
+          what = this._values.load(this._words[what as Address + VALUE]);
+        }
         if (--reader.budget <= 0) reader.checkQuiescentState();
-        return value;
+        return what as V | undefined;
       }
     }
 
