@@ -34,26 +34,26 @@ const GONE = -2;
 export class RouteDecoder {
   // As in RcuMap: not `#` fields, so that they can be folded.
   declare protected readonly words: Int32Array;
-  declare private readonly _recycled: Address;
+  declare protected readonly _recycled: Address;
   declare private readonly _log: Address;
   /** Slot → record. Slot 0 has record 0, which is no route. */
-  #keys = new Int32Array(0);
+  protected _keys = new Int32Array(0);
   /** Slot → route. */
-  #routes: (Route | undefined)[] = [];
+  protected _routes: (Route | undefined)[] = [];
   /** Slot of a record: the high bits of a product. */
-  #shift = 0;
+  protected _shift = 0;
   /** Slots that are not empty. */
   #used = 0;
   /** Routes in the table. */
   #count = 0;
   /** Up to which count of RECYCLED the table is clean. */
-  #clean: number;
+  protected _clean: number;
 
   constructor(words: Int32Array, fib: Address) {
     this.words = words;
     this._recycled = fib + RECYCLED;
     this._log = fib + RECYCLED_LOG;
-    this.#clean = Atomics.load(words, fib + RECYCLED);
+    this._clean = Atomics.load(words, fib + RECYCLED);
     this.#reset(FEWEST_BITS);
   }
 
@@ -64,12 +64,12 @@ export class RouteDecoder {
    * @returns The route, frozen; the same object as long as the record lives. `undefined` for 0.
    */
   routeAt(record: Address): Route | undefined {
-    const keys = this.#keys;
-    const slot = Math.imul(record >>> 2, 0x9e3779b1) >>> this.#shift;
+    const keys = this._keys;
+    const slot = Math.imul(record >>> 2, 0x9e3779b1) >>> this._shift;
     return keys[slot] === record &&
-        this.words[this._recycled] === this.#clean
-      ? this.#routes[slot]
-      : this.#search(record);
+        this.words[this._recycled] === this._clean
+      ? this._routes[slot]
+      : this.search(record);
   }
 
   /**
@@ -82,12 +82,12 @@ export class RouteDecoder {
    * `Fib.lookup` into its caller's loop; and a call with an address above 2³¹
    * allocates an object for the number.
    */
-  #search(record: Address): Route | undefined {
+  search(record: Address): Route | undefined {
     const words = this.words;
     const recycled = Atomics.load(words, this._recycled);
-    const first = this.#clean;
+    const first = this._clean;
     if (recycled !== first) {
-      this.#clean = recycled;
+      this._clean = recycled;
       if (((recycled - first) >>> 0) < LOG_LENGTH) {
         for (let i = first; i !== recycled; i = (i + 1) | 0) {
           const place = this._log + (i & (LOG_LENGTH - 1));
@@ -99,16 +99,16 @@ export class RouteDecoder {
       const now = Atomics.load(words, this._recycled);
       if (((now - first) >>> 0) >= LOG_LENGTH) this.#reset(FEWEST_BITS);
     }
-    const keys = this.#keys;
-    let slot = Math.imul(record >>> 2, 0x9e3779b1) >>> this.#shift;
+    const keys = this._keys;
+    let slot = Math.imul(record >>> 2, 0x9e3779b1) >>> this._shift;
     for (; keys[slot] !== EMPTY; slot = (slot + 1) & (keys.length - 1)) {
-      if (keys[slot] === record) return this.#routes[slot];
+      if (keys[slot] === record) return this._routes[slot];
     }
     const route = decodeRoute(readRecord(words, record));
     if (!isInUse(words, record)) return route;
     if (2 * this.#used >= keys.length) {
       // Room for twice as many routes as there are.
-      const routes = this.#routes;
+      const routes = this._routes;
       this.#reset(Math.max(FEWEST_BITS, 33 - Math.clz32(this.#count)));
       for (let i = 1; i < keys.length; i++) {
         if (keys[i] > 0) this.#put(keys[i], routes[i]!);
@@ -119,31 +119,31 @@ export class RouteDecoder {
   }
 
   #put(record: Address, route: Route): void {
-    const keys = this.#keys;
-    let slot = Math.imul(record >>> 2, 0x9e3779b1) >>> this.#shift;
+    const keys = this._keys;
+    let slot = Math.imul(record >>> 2, 0x9e3779b1) >>> this._shift;
     while (keys[slot] !== EMPTY) slot = (slot + 1) & (keys.length - 1);
     keys[slot] = record;
-    this.#routes[slot] = route;
+    this._routes[slot] = route;
     this.#used++;
     this.#count++;
   }
 
   #reset(bits: number): void {
-    this.#keys = new Int32Array(2 ** bits).fill(EMPTY);
-    this.#keys[0] = 0;
-    this.#routes = new Array(2 ** bits).fill(undefined);
-    this.#shift = 32 - bits;
+    this._keys = new Int32Array(2 ** bits).fill(EMPTY);
+    this._keys[0] = 0;
+    this._routes = new Array(2 ** bits).fill(undefined);
+    this._shift = 32 - bits;
     this.#used = 1;
     this.#count = 0;
   }
 
   #forget(record: Address): void {
-    const keys = this.#keys;
-    let slot = Math.imul(record >>> 2, 0x9e3779b1) >>> this.#shift;
+    const keys = this._keys;
+    let slot = Math.imul(record >>> 2, 0x9e3779b1) >>> this._shift;
     for (; keys[slot] !== EMPTY; slot = (slot + 1) & (keys.length - 1)) {
       if (keys[slot] !== record) continue;
       keys[slot] = GONE;
-      this.#routes[slot] = undefined;
+      this._routes[slot] = undefined;
       this.#count--;
       return;
     }

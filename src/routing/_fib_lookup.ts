@@ -115,7 +115,30 @@ export class FibLookup extends RouteDecoder {
   lookup(address: number): Route | undefined {
     const reader = this._reader;
     if (!reader.online) reader.goOnline();
-    const route = this.routeAt(this.lookupRoute(address));
+    // `lookupRoute` and `routeAt`, written out: as calls, whether V8 puts them here depends on what
+    // else was hot, and where it does not a lookup takes twice the time (measured: 11 to 25 ns).
+    const words = this.words;
+    let record = words[words[this._root] + (address >>> 16)];
+    if (record < 0) {
+      let node = ~record;
+      let index = words[node + ((address >>> 11) & 31)];
+      record = words[
+        node + 33 + (index >>> 24) +
+        ((index >>> (3 * ((address >>> 8) & 7))) & 7)
+      ];
+      if (record < 0) {
+        node = ~record;
+        index = words[node + ((address >>> 3) & 31)];
+        record = words[
+          node + 33 + (index >>> 24) + ((index >>> (3 * (address & 7))) & 7)
+        ];
+      }
+    }
+    const slot = Math.imul(record >>> 2, 0x9e3779b1) >>> this._shift;
+    const route = this._keys[slot] === record &&
+        words[this._recycled] === this._clean
+      ? this._routes[slot]
+      : this.search(record);
     if (reader.depth === 0 && --reader.budget <= 0) {
       reader.checkQuiescentState();
     }
