@@ -2,7 +2,6 @@
 
 import { CallbackCounters, Callbacks } from "./callbacks/_callbacks.ts";
 import { Orphans } from "./callbacks/_orphans.ts";
-import type { GracePeriodCookie } from "./grace_periods/cookie.ts";
 import { GracePeriods } from "./grace_periods/_grace_periods.ts";
 import { ScanDetector } from "./grace_periods/_scan.ts";
 import { Sequence } from "./grace_periods/_sequence.ts";
@@ -569,15 +568,6 @@ export class Membership {
     this.#left = true;
     this.heap.detach();
     this.readers.unregister(this.index);
-  }
-
-  /**
-   * A cookie for what has been unlinked until now; the period begins.
-   *
-   * @returns The cookie.
-   */
-  startPoll(): GracePeriodCookie {
-    return this.periods.start();
   }
 }
 

@@ -363,7 +363,7 @@ export class Rcu extends EventTarget implements Disposable {
    */
   startPoll(): GracePeriodCookie {
     this.#membership.assertOpen("start polling");
-    return this.#membership.startPoll();
+    return this.#membership.periods.start();
   }
 
   /**

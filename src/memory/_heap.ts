@@ -244,16 +244,6 @@ export class Heap {
   }
 
   /**
-   * Whether a tag is that of a live block.
-   *
-   * @param tag A tag's address; the caller holds its block.
-   * @returns `true` if the block is live.
-   */
-  isLive(tag: Address): boolean {
-    return this.words[tag] === LIVE;
-  }
-
-  /**
    * The block after one on a deferred list.
    *
    * @param tag The tag of a deferred block.
@@ -481,7 +471,7 @@ export class Heap {
       const depot = this.#place.control + DEPOTS + c * LINE;
       this.#lock(depot + DEPOT_LOCK);
       counts.clear();
-      let blocks: Address[] = [];
+      const blocks: Address[] = [];
       let chain = Atomics.load(words, depot + DEPOT_HEAD);
       while (chain !== 0) {
         const next = words[chain];
@@ -501,7 +491,6 @@ export class Heap {
           if (count === CLASS_BLOCKS[c]) this.#givePage(page);
         }
       }
-      blocks = [];
       release(words, depot + DEPOT_LOCK);
     }
   }

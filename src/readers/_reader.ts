@@ -149,15 +149,22 @@ export class Reader {
     this.budget = 1;
     if (isInsideSynchronousCode()) return;
     this.#held = true;
-    this.onHeldAcrossAwait(
-      new Error(
-        "Cannot hold a read section across an await: it must end in the turn in which it began",
-      ),
-    );
+    this.onHeldAcrossAwait(heldAcrossAwait());
   };
 
   /** Whether the section that is open has been held across an `await`. */
   get held(): boolean {
     return this.#held;
   }
+}
+
+/**
+ * What is wrong with a section that outlived its turn.
+ *
+ * @returns The error.
+ */
+export function heldAcrossAwait(): Error {
+  return new Error(
+    "Cannot hold a read section across an await: it must end in the turn in which it began",
+  );
 }

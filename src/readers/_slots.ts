@@ -6,7 +6,7 @@ import { LINE } from "../memory/_size_classes.ts";
 // A record is two lines. The first holds the slot alone: its thread writes it, whoever wants a
 // grace period reads it. The second is written when a thread joins or leaves.
 /** 0 while offline; else the grace-period sequence that the thread last observed. */
-export const SLOT = 0;
+const SLOT = 0;
 const STATUS = LINE;
 const GENERATION = LINE + 1;
 const NAME = LINE + 2;

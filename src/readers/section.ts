@@ -1,6 +1,6 @@
 // An explicit read section.
 
-import type { Reader } from "./_reader.ts";
+import { heldAcrossAwait, type Reader } from "./_reader.ts";
 
 /** An open read section. Disposing of it a second time does nothing. */
 export interface ReadSection extends Disposable {
@@ -26,10 +26,6 @@ export class OpenSection implements ReadSection {
     this.#reader = undefined;
     const { held } = reader;
     reader.exit();
-    if (held) {
-      throw new Error(
-        "Cannot hold a read section across an await: it must end in the turn in which it began",
-      );
-    }
+    if (held) throw heldAcrossAwait();
   }
 }
