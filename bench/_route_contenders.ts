@@ -102,16 +102,13 @@ function rcuRoutes(cache: RouteCache, table: RouteTable): Routes {
     // Line by line what `RouteCache.lookupFields` is but for the call of `#miss`.
     search(destination) {
       table.countLookup();
-      if (!reader.online) {
+      if (--reader.budget < 0) {
         table.lookAtClock();
-        reader.goOnline();
+        reader.refill();
       }
       const bucket = table.bucketOf(destination, SOURCE, TOS, LINK);
       const entry = table.find(bucket, destination, SOURCE, TOS, LINK);
       const found = entry !== 0 && results.at(entry) !== undefined;
-      if (reader.depth === 0 && --reader.budget <= 0) {
-        reader.checkQuiescentState();
-      }
       return found;
     },
     lookup(destination) {

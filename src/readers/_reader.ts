@@ -5,6 +5,8 @@ import { isInsideSynchronousCode } from "./_turn.ts";
 
 /** Outermost sections between two looks at the sequence. */
 const BUDGET = 256;
+/** The budget inside a section: leaf reads in it count for nothing. */
+const UNLIMITED = 2 ** 30;
 
 /**
  * The read side of one thread, with automatic quiescent states.
@@ -42,8 +44,13 @@ export class Reader {
   depth = 0;
   /** Whether the slot is other than 0. */
   online = false;
-  /** Outermost sections until the next look at the sequence. */
-  budget = BUDGET;
+  /**
+   * Outermost sections until the next look at the sequence; 0 while offline. A
+   * *leaf read* is a section that runs no code but its structure's own, and costs one countdown:
+   * `if (--reader.budget < 0) reader.refill();` before its first load, and nothing
+   * behind its last.
+   */
+  budget = 0;
   /** Counts outermost sections: tells one from the next. */
   section = 0;
   /** Called with an error when the turn ends while a section is open. */
@@ -52,6 +59,8 @@ export class Reader {
   readonly #words: Int32Array;
   readonly #slot: Address;
   readonly #sequence: Address;
+  /** The budget to go on with after the section. */
+  #left = 0;
   /** What the slot holds while online. */
   #announced = 0;
   #turnEndQueued = false;
@@ -68,13 +77,30 @@ export class Reader {
 
   /** Opens a section. */
   enter(): void {
-    if (!this.online) this.goOnline();
-    if (this.depth++ === 0) this.section++;
+    if (this.depth === 0) {
+      if (!this.online) this.goOnline();
+      this.section++;
+      this.#left = this.budget;
+      this.budget = UNLIMITED;
+    }
+    this.depth++;
   }
 
   /** Closes a section. */
   exit(): void {
-    if (--this.depth === 0 && --this.budget <= 0) this.checkQuiescentState();
+    if (--this.depth !== 0) return;
+    this.budget = this.#left - 1;
+    if (this.budget <= 0) this.checkQuiescentState();
+  }
+
+  /** Prepares a leaf read for which the budget does not suffice, and those after it. */
+  refill(): void {
+    if (this.depth !== 0) {
+      this.budget = UNLIMITED;
+      return;
+    }
+    this.checkQuiescentState();
+    if (!this.online) this.goOnline();
   }
 
   /** Announces the thread and sees to it that the end of the turn takes it back. */
@@ -102,9 +128,10 @@ export class Reader {
   /** Announces, between two sections, that the thread holds no reference. */
   goOffline(): void {
     if (!this.online) return;
+    this.budget = 0;
+    this.online = false;
     // Release: every load of the sections before comes first (5).
     Atomics.store(this.#words, this.#slot, 0);
-    this.online = false;
   }
 
   /**
@@ -112,8 +139,8 @@ export class Reader {
    * nothing inside a section.
    */
   checkQuiescentState(): void {
-    this.budget = BUDGET;
     if (this.depth !== 0 || !this.online) return;
+    this.budget = BUDGET;
     if (this.#leavesAtExit) {
       this.#leavesAtExit = false;
       this.#held = false;
@@ -146,7 +173,7 @@ export class Reader {
     // Going offline would let a grace period reclaim what the section holds: the section keeps
     // its protection, and its end takes the thread offline.
     this.#leavesAtExit = true;
-    this.budget = 1;
+    this.#left = 1;
     if (isInsideSynchronousCode()) return;
     this.#held = true;
     this.onHeldAcrossAwait(heldAcrossAwait());

@@ -350,9 +350,9 @@ export class RouteCache {
     const reader = this._reader;
     const table = this._table;
     table.countLookup();
-    if (!reader.online) {
+    if (--reader.budget < 0) {
       table.lookAtClock();
-      reader.goOnline();
+      reader.refill();
     }
     destination |= 0;
     source |= 0;
@@ -362,9 +362,6 @@ export class RouteCache {
     const entry = table.find(bucket, destination, source, tos, interface_);
     if (entry === 0) return this.#miss(destination, source, tos, interface_);
     const result = this._results.at(entry);
-    if (reader.depth === 0 && --reader.budget <= 0) {
-      reader.checkQuiescentState();
-    }
     return result;
   }
 

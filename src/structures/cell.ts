@@ -177,15 +177,12 @@ export class RcuCell<T> {
    */
   get(): T {
     const reader = this._reader;
-    if (!reader.online) reader.goOnline();
+    if (--reader.budget < 0) reader.refill();
     // The dependent load. Pairs with: the publishing store in `#publish`.
     const word = this._words[this._cell + VALUE];
     const value = this._wordValue !== undefined
       ? this._wordValue.fromWord(word)
       : this._values.load(word);
-    if (reader.depth === 0 && --reader.budget <= 0) {
-      reader.checkQuiescentState();
-    }
     return value;
   }
 

@@ -222,12 +222,9 @@ export class RcuMap<K, V, View = V> implements Iterable<[K, V]> {
    */
   get(key: K): V | undefined {
     const reader = this._reader;
-    if (!reader.online) reader.goOnline();
+    if (--reader.budget < 0) reader.refill();
     const node = this.#find(key);
     const value = node === 0 ? undefined : this.#valueOf(node);
-    if (reader.depth === 0 && --reader.budget <= 0) {
-      reader.checkQuiescentState();
-    }
     return value;
   }
 
@@ -276,11 +273,8 @@ export class RcuMap<K, V, View = V> implements Iterable<[K, V]> {
    */
   has(key: K): boolean {
     const reader = this._membership.reader;
-    if (!reader.online) reader.goOnline();
+    if (--reader.budget < 0) reader.refill();
     const found = this.#find(key) !== 0;
-    if (reader.depth === 0 && --reader.budget <= 0) {
-      reader.checkQuiescentState();
-    }
     return found;
   }
 
@@ -720,14 +714,11 @@ export class RcuMap<K, V, View = V> implements Iterable<[K, V]> {
     class WordMap<K, V, View> extends RcuMap<K, V, View> {
       override get(key: K): V | undefined {
         const reader = this._reader;
-        if (!reader.online) reader.goOnline();
+        if (--reader.budget < 0) reader.refill();
         let value: V | undefined;
         const node = this.#findWord(this._wordKey!.toWord(key));
         if (node !== 0) {
           value = this._wordValue!.fromWord(this._words[node + VALUE]);
-        }
-        if (reader.depth === 0 && --reader.budget <= 0) {
-          reader.checkQuiescentState();
         }
         return value;
       }
@@ -736,13 +727,10 @@ export class RcuMap<K, V, View = V> implements Iterable<[K, V]> {
     class WordKeyMap<K, V, View> extends RcuMap<K, V, View> {
       override get(key: K): V | undefined {
         const reader = this._reader;
-        if (!reader.online) reader.goOnline();
+        if (--reader.budget < 0) reader.refill();
         let value: V | undefined;
         const node = this.#findWord(this._wordKey!.toWord(key));
         if (node !== 0) value = this._values.load(this._words[node + VALUE]);
-        if (reader.depth === 0 && --reader.budget <= 0) {
-          reader.checkQuiescentState();
-        }
         return value;
       }
     }
@@ -772,7 +760,7 @@ export class RcuMap<K, V, View = V> implements Iterable<[K, V]> {
       override get(key: K): V | undefined {
         const reader = this._reader;
         if (reader.depth !== 0) return super.get(key);
-        if (!reader.online) reader.goOnline();
+        if (--reader.budget < 0) reader.refill();
         let what: unknown;
         // Plain is enough: if it returns an old number, the section began before the change.
         if (this._words[this._changes] === this._seen) {
@@ -784,7 +772,6 @@ export class RcuMap<K, V, View = V> implements Iterable<[K, V]> {
         if (!this._reusable && what !== undefined) {
           what = this._values.load(this._words[what as Address + VALUE]);
         }
-        if (--reader.budget <= 0) reader.checkQuiescentState();
         return what as V | undefined;
       }
     }
