@@ -215,7 +215,7 @@ export async function gracePeriodFigures(
       domains.all.flatMap((domain) =>
         waits(domain, state, () => domains.read(domain, state))
       ),
-      { rounds: state === "idle" ? 101 : 401, warmUp: 40, budget: 2000 },
+      { rounds: state === "idle" ? 101 : 401, warmUp: 40, budget: 1200 },
     );
   const series = { idle: await of("idle"), busy: await of("busy") };
   const reads: GracePeriodFigures["reads"] = {};

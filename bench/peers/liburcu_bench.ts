@@ -107,8 +107,9 @@ function report(figures: Compared[]): string {
 Medians of rounds in which both took turns, with the quartiles of the ratios. Both see the same
 keys in the same order. RcuMap is u32 → u32, which a set stores in place; where values are
 replaced it is u32 → f64, whose sets replace a block. liburcu: rculfhash, QSBR, as many buckets as
-keys, a quiescent state every 1,024 operations; it stores in place, or replaces entries that
-call_rcu frees in a third thread. Our updater reclaims by itself. Insertions and deletions, half
+keys, a quiescent state every 1,024 operations; it stores in place, with no lock, where ours takes
+one, or replaces entries that call_rcu frees in a third thread. Our updater reclaims by itself and
+loses time by it; most pending is the most that waited for a grace period at once. Insertions and deletions, half
 of each, are of keys at random: half of the keys are there, and half of the updates find nothing
 to do.
 
