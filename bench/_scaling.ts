@@ -2,18 +2,24 @@
  * Beyond this machine: the shipped detectors and the shipped enqueue path on
  * simulated processors, and the same operations on the real ones.
  */
-import { Rcu, type RcuOptions } from "../mod.ts";
+import { Rcu, type RcuHandle, type RcuOptions } from "../mod.ts";
 import { Membership } from "../src/_membership.ts";
 import type { Sequence } from "../src/grace_periods/_sequence.ts";
+import { membershipOf } from "../src/rcu.ts";
 import { CoherentMemory, Processor, simulate } from "./_coherence.ts";
 import { readLock, readUnlock } from "./_rw_lock.ts";
+import { IDLE, obey, Peer } from "./_workers.ts";
 
 /** What an operation does besides, in ns: opening and closing a file took about this long. */
-const WORK = 1000;
+export const WORK = 1000;
 /** Operations of a turn of the event loop. */
 const TURN = 64;
 /** Words of what an operation frees. */
 const FILE_WORDS = 48;
+/** Operations between two looks at the control word on a real processor. */
+const BATCH = 256;
+/** A round on real processors, in ms. */
+const ROUND = 100;
 /** Callbacks beyond which the fault of 2009 forced a period on every call. */
 const FAULTY_MARK = 16;
 
@@ -34,11 +40,19 @@ export interface Prediction {
   period: number;
 }
 
-/** Runs operations on simulated processors. */
+/**
+ * Runs operations on simulated processors.
+ *
+ * @param system What is under study.
+ * @param count How many processors.
+ * @param operations How many operations in all, after the first turns.
+ * @param work What each does besides, in ns.
+ */
 export async function predict(
   system: System,
   count: number,
   operations: number,
+  work = WORK,
 ): Promise<Prediction> {
   using domain = Rcu.create({
     capacity: 2 ** 27,
@@ -70,7 +84,7 @@ export async function predict(
     if ((turns[index]++ + index) % TURN === 0) {
       memory.run(processor, () => members[index].reader.goOffline());
     }
-    processor.clock += WORK;
+    processor.clock += work;
     periods.look(processor.clock);
   };
   // Until every cache has what it needs.
@@ -90,7 +104,7 @@ export async function predict(
   await new Promise((resolve) => setTimeout(resolve));
   return {
     processors: count,
-    cost: spent / operations - WORK,
+    cost: spent / operations - work,
     waited: waited / operations,
     period: periods.mean / 1000,
   };
@@ -127,6 +141,69 @@ function forceAlways(member: Membership): void {
   if (member.callbacks.pending <= FAULTY_MARK) return;
   member.sequence.countForced();
   member.callbacks.processCallbacks();
+}
+
+/** What a worker of {@linkcode measureReal} gets. */
+export interface RealTask {
+  handle: RcuHandle;
+  system: System;
+  shared: number;
+}
+
+/** One real processor: operations without other work, as fast as they go. */
+export function runOperations(task: RealTask, control: Int32Array): void {
+  const { handle, system, shared } = task;
+  using rcu = Rcu.attach(handle);
+  const member = membershipOf(rcu, "measure");
+  const operate = operation(system, member.words, shared);
+  obey(control, () => {
+    for (let i = 0; i < BATCH; i++) {
+      operate(member);
+      if (i % TURN === 0) member.reader.goOffline();
+    }
+    return BATCH;
+  }, () => member.reader.goOffline());
+}
+
+/** What an operation takes on this machine's processors, in ns, one number a round. */
+export async function measureReal(
+  system: System,
+  count: number,
+  rounds: number,
+): Promise<number[]> {
+  using domain = Rcu.create({
+    ...("detector" in system ? { detector: system.detector } : {}),
+    highWater: 2 ** 30,
+  });
+  const shared = domain.memory.allocate(16);
+  domain.memory.words[shared] = 0;
+  const task: RealTask = { handle: domain.handle, system, shared };
+  await using peers = new AsyncDisposableStack();
+  const workers: Peer[] = [];
+  for (let i = 0; i < count; i++) {
+    workers.push(
+      peers.use(await Peer.start(import.meta.url, "runOperations", task)),
+    );
+  }
+  const times: number[] = [];
+  for (const worker of workers) worker.select(1);
+  for (let round = 0; round <= rounds; round++) {
+    const before = workers.map((worker) => worker.count);
+    const begin = performance.now();
+    await new Promise((resolve) => setTimeout(resolve, ROUND));
+    const took = (performance.now() - begin) * 1e6;
+    const done = workers.reduce(
+      (sum, worker, i) => sum + ((worker.count - before[i]) >>> 0),
+      0,
+    );
+    // The first one warms up.
+    if (round > 0) times.push(took * count / done);
+  }
+  for (const worker of workers) worker.select(IDLE);
+  await peers.disposeAsync();
+  domain.barrierSync();
+  domain.memory.free(shared);
+  return times;
 }
 
 /** Takes the times of periods as the processors' clocks have them. */
