@@ -7,7 +7,7 @@ import { lockOwner } from "../src/sync/_mutex.ts";
 import { CASES } from "./_detector_cases.ts";
 import { FAULTY } from "./_detector_faults.ts";
 import { HALF, VARIANTS, World } from "./_detector_world.ts";
-import { atEveryStep } from "./_steps.ts";
+import { atEveryStep, interleave } from "./_steps.ts";
 
 for (const variant of VARIANTS) {
   for (const [what, play] of Object.entries(CASES)) {
@@ -54,20 +54,26 @@ for (const variant of MASKED) {
 
   Deno.test(`${name} is told by the last reader: a poll is one load then`, () => {
     const world = new World(variant, 48);
-    const [poller, other, idle, ...readers] = world.joinAll(43);
-    for (const reader of readers) reader.online();
-    idle.online();
-    poller.start();
-    const sequence = world.sequence.current();
-    idle.offline();
-    // The poller ticks those off that are offline, and the readers themselves.
-    assertFalse(poller.detector.passed(sequence));
-    for (const reader of readers) {
-      assertFalse(other.detector.passed(sequence));
-      reader.pass();
-    }
-    for (const { detector } of [poller, other, idle]) {
-      assertEquals(steps(() => assert(detector.passed(sequence))), 1);
+    const [poller, other, ...readers] = world.joinAll(43);
+    const idle = readers.pop()!;
+    for (let round = 0; round < 3; round++) {
+      for (const reader of readers) reader.online();
+      idle.online();
+      const cookie = poller.start();
+      const sequence = world.sequence.current();
+      idle.offline();
+      // The poller ticks those off that are offline, and the readers themselves.
+      assertFalse(poller.detector.passed(sequence));
+      for (const [i, reader] of readers.entries()) {
+        assertFalse(other.detector.passed(sequence));
+        reader.pass();
+        // What comes too late, about a period that has ended, changes nothing.
+        if (i === 20) reader.detector.report(sequence - 2);
+      }
+      for (const { detector } of [poller, other, idle]) {
+        assertEquals(steps(() => assert(detector.passed(sequence))), 1);
+      }
+      assert(poller.poll(cookie));
     }
   });
 
@@ -80,6 +86,78 @@ for (const variant of MASKED) {
       const sequence = sequenceOf(cookie);
       const poll = () => assertFalse(poller.detector.passed(sequence));
       assertEquals(steps(poll), 3);
+      // And where it no longer is in the way, goes down to the next one that is, and no further.
+      for (const reader of readers.slice(1)) reader.pass();
+      const levels = kind === CLASSIC ? 1 : Math.log2(1_024);
+      assert(steps(poll) <= 4 + 5 * levels);
+      assertEquals(steps(poll), 3);
+    }
+  });
+
+  Deno.test(`${name} does not wait again for a reader that announces late what was once so`, () => {
+    interleave(() => {
+      const [poller, other, late, reader] = new World(variant, 9).joinAll(4);
+      reader.online();
+      let cookie: GracePeriodCookie | undefined;
+      return {
+        // It loads the sequence, and announces that when a period has begun that found it offline.
+        act: () => late.reader.enter(),
+        other: () => {
+          cookie = poller.start();
+          assertFalse(poller.poll(cookie));
+        },
+        check: (step) => {
+          const why = `step ${step}`;
+          if (cookie === undefined) return;
+          assertFalse(other.poll(cookie), why);
+          // In the last steps it is online already, and is waited for.
+          if (late.blocking().length === 2) return;
+          assertEquals(other.blocking(), [reader.index], why);
+          reader.pass();
+          assert(poller.poll(cookie) && other.poll(cookie), why);
+          assertFalse(poller.poll(poller.start()), why);
+        },
+      };
+    });
+  });
+
+  Deno.test(`${name} takes no mask for one about another period, where a reporter stops at any step in the middle of a poll`, () => {
+    const full = new RangeError("the stack is full");
+    for (let at = 0, reached = true; reached; at++) {
+      reached = false;
+      for (let end = 0, stopped = true; stopped; end++) {
+        const world = new World(variant, 3);
+        const [poller, a, b] = world.joinAll(3);
+        for (const thread of [a, b]) thread.online();
+        const cookie = poller.start();
+        for (const thread of [a, b]) thread.pass();
+        assert(poller.poll(cookie));
+        poller.start();
+        const sequence = world.sequence.current();
+        let [polled, reported, reporting] = [0, 0, false];
+        stopped = false;
+        const report = () => {
+          reached = reporting = true;
+          try {
+            a.pass();
+          } catch (error) {
+            assert(error === full);
+            stopped = true;
+          }
+          reporting = false;
+        };
+        const poll = () => assertFalse(poller.detector.passed(sequence));
+        atEveryStep(poll, () => {
+          if (reporting) {
+            if (reported++ === end) throw full;
+          } else if (polled++ === at) {
+            report();
+          }
+        }, 2);
+        b.pass();
+        a.offline();
+        assert(poller.detector.passed(sequence));
+      }
     }
   });
 

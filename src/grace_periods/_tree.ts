@@ -171,7 +171,11 @@ export class TreeDetector implements Detector {
     const children = this.#children(level, index);
     const first = index * this.#fanout;
     let all = true;
-    for (let at = 0; at < children; at += WORD_CHILDREN) {
+    for (
+      let at = 0;
+      at < children && (all || !stopsAtFirst);
+      at += WORD_CHILDREN
+    ) {
       const word = at >>> 5;
       const known = this.#nodes.known(node, word, sequence);
       let found = known;
@@ -193,7 +197,6 @@ export class TreeDetector implements Detector {
       if (found !== known) {
         this.#nodes.report(node, word, found, sequence, children);
       }
-      if (!all && stopsAtFirst) return false;
     }
     return all;
   }
