@@ -147,7 +147,6 @@ export class TreeDetector implements Detector {
     sequence: number,
     visit: (reader: number, announced: number) => void,
   ): void {
-    if (Atomics.load(this.#words, this.#passed) === sequence) return;
     for (let reader = 0; reader < this.#readers.count; reader++) {
       const announced = this.#announced(reader);
       if (isBehind(announced, sequence) && !this.#isKnown(reader, sequence)) {
