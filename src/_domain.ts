@@ -2,6 +2,7 @@
 
 import {
   HEADER_DEBUG,
+  HEADER_DETECTOR,
   HEADER_HIGH_WATER,
   HEADER_ID,
   HEADER_MAGIC,
@@ -13,6 +14,13 @@ import {
   LAYOUT_VERSION,
   MAGIC,
 } from "./_layout.ts";
+import {
+  CLASSIC,
+  DEFAULT_FANOUT,
+  LARGEST_FANOUT,
+  SCAN,
+  SMALLEST_FANOUT,
+} from "./grace_periods/_detectors.ts";
 import { Sequence } from "./grace_periods/_sequence.ts";
 import { show } from "./memory/_codec.ts";
 import { PAGE_WORDS } from "./memory/_size_classes.ts";
@@ -57,13 +65,7 @@ export function createDomain(options: RcuOptions): OpenedDomain {
       }`,
     );
   }
-  if (detector !== "scan") {
-    throw new RangeError(
-      `Cannot create a domain as detector must be "scan": received ${
-        JSON.stringify(detector)
-      }`,
-    );
-  }
+  const kind = detectorKind(detector);
   if (callbacks?.mode !== "immediate") {
     throw new RangeError(
       `Cannot create a domain as callbacks.mode must be "immediate": received ${
@@ -72,7 +74,7 @@ export function createDomain(options: RcuOptions): OpenedDomain {
     );
   }
   const length = Math.floor(capacity / 4 / PAGE_WORDS) * PAGE_WORDS;
-  const places = layout(length, maxReaders);
+  const places = layout(length, maxReaders, kind);
   if (places.endPage - places.firstPage < places.endPage / 2) {
     throw new RangeError(
       `Cannot create a domain as ${maxReaders} readers must leave half of the capacity free: received ${capacity} bytes`,
@@ -86,6 +88,7 @@ export function createDomain(options: RcuOptions): OpenedDomain {
   words[HEADER_HIGH_WATER] = highWater;
   words[HEADER_STALL_TIMEOUT] = stallTimeout;
   words[HEADER_DEBUG] = debug ? 1 : 0;
+  words[HEADER_DETECTOR] = kind;
   words.set(idWords(id), HEADER_ID);
   new Sequence(words, places.sequence).initialize();
   words[HEADER_VERSION] = LAYOUT_VERSION;
@@ -161,6 +164,22 @@ function idWords(id: string): number[] {
   const digits = id.replaceAll("-", "").padEnd(32, "0");
   return [0, 8, 16, 24].map((at) =>
     Number.parseInt(digits.slice(at, at + 8), 16) | 0
+  );
+}
+
+function detectorKind(detector: RcuOptions["detector"]): number {
+  if (detector === "scan") return SCAN;
+  if (detector === "classic") return CLASSIC;
+  if (detector === "tree") return DEFAULT_FANOUT;
+  if (typeof detector === "object" && detector?.type === "tree") {
+    const { fanout } = detector;
+    checkInteger("detector.fanout", fanout, SMALLEST_FANOUT, LARGEST_FANOUT);
+    return fanout;
+  }
+  throw new RangeError(
+    `Cannot create a domain as detector must be "scan", "classic", "tree" or { type: "tree", fanout }: received ${
+      show(detector)
+    }`,
   );
 }
 

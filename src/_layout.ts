@@ -1,7 +1,9 @@
-// Where everything lies in the buffer: a pure function of its length and the number of readers.
+// Where everything lies in the buffer: a pure function of its length, the number of readers and the
+// detector.
 
 import { ORPHAN_WORDS } from "./callbacks/_orphans.ts";
 import { CALLBACK_WORDS } from "./callbacks/_callbacks.ts";
+import { detectorWords, SCAN } from "./grace_periods/_detectors.ts";
 import { SEQUENCE_WORDS } from "./grace_periods/_sequence.ts";
 import type { Address } from "./memory/arena.ts";
 import {
@@ -14,7 +16,7 @@ import { alignLine, LINE, PAGE_WORDS } from "./memory/_size_classes.ts";
 import { readerTableWords } from "./readers/_slots.ts";
 
 /** Changes with every change of what lies where. */
-export const LAYOUT_VERSION = 1;
+export const LAYOUT_VERSION = 2;
 /** What the first used word of a domain's buffer holds: "RCU1". */
 export const MAGIC = 0x52435531;
 
@@ -28,6 +30,8 @@ export const HEADER_STALL_TIMEOUT = 6;
 export const HEADER_DEBUG = 7;
 /** The domain's id: 4 words. */
 export const HEADER_ID = 8;
+/** Which detector: a kind of `_detectors.ts`. */
+export const HEADER_DETECTOR = 12;
 const HEADER_LENGTH = LINE;
 
 /** Addresses of a domain's parts. */
@@ -39,6 +43,7 @@ export interface Layout {
   readonly callbacks: Address;
   readonly heap: Address;
   readonly magazines: Address;
+  readonly detector: Address;
   readonly pageTable: Address;
   readonly firstPage: number;
   readonly endPage: number;
@@ -49,9 +54,14 @@ export interface Layout {
  *
  * @param length Words of the buffer.
  * @param maxReaders Reader slots.
+ * @param detector The word of the header that says which one.
  * @returns Where its parts are; `endPage` is not above `firstPage` if nothing is left for blocks.
  */
-export function layout(length: number, maxReaders: number): Layout {
+export function layout(
+  length: number,
+  maxReaders: number,
+  detector: number = SCAN,
+): Layout {
   let top = HEADER_LENGTH;
   const take = (words: number): Address => {
     const address = top;
@@ -65,6 +75,7 @@ export function layout(length: number, maxReaders: number): Layout {
   const callbacks = take(maxReaders * CALLBACK_WORDS);
   const heap = take(HEAP_WORDS);
   const magazines = take(maxReaders * MAGAZINE_WORDS);
+  const detectorAt = take(detectorWords(detector, maxReaders));
   const endPage = Math.floor(length / PAGE_WORDS);
   const pageTable = take(endPage * PAGE_ENTRY_WORDS);
   const firstPage = Math.ceil(top / PAGE_WORDS);
@@ -76,6 +87,7 @@ export function layout(length: number, maxReaders: number): Layout {
     callbacks,
     heap,
     magazines,
+    detector: detectorAt,
     pageTable,
     firstPage,
     endPage,

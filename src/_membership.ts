@@ -2,8 +2,9 @@
 
 import { CallbackCounters, Callbacks } from "./callbacks/_callbacks.ts";
 import { Orphans } from "./callbacks/_orphans.ts";
+import type { Detector } from "./grace_periods/_detector.ts";
+import { openDetector } from "./grace_periods/_detectors.ts";
 import { GracePeriods } from "./grace_periods/_grace_periods.ts";
-import { ScanDetector } from "./grace_periods/_scan.ts";
 import { Sequence } from "./grace_periods/_sequence.ts";
 import {
   RcuStallError,
@@ -12,6 +13,7 @@ import {
 } from "./grace_periods/stall_report.ts";
 import {
   HEADER_DEBUG,
+  HEADER_DETECTOR,
   HEADER_HIGH_WATER,
   HEADER_MAX_READERS,
   HEADER_STALL_TIMEOUT,
@@ -75,7 +77,7 @@ export class Membership {
   readonly debug: boolean;
   readonly stallTimeout: number;
 
-  readonly #detector: ScanDetector;
+  readonly #detector: Detector;
   readonly #orphans: Orphans;
   readonly #owner: number;
   readonly #nap: Address;
@@ -86,7 +88,8 @@ export class Membership {
 
   constructor(words: Int32Array, name: string, events: MembershipEvents) {
     const maxReaders = words[HEADER_MAX_READERS];
-    const places: Layout = layout(words.length, maxReaders);
+    const kind = words[HEADER_DETECTOR];
+    const places: Layout = layout(words.length, maxReaders, kind);
     this.words = words;
     this.debug = words[HEADER_DEBUG] !== 0;
     this.stallTimeout = words[HEADER_STALL_TIMEOUT];
@@ -117,11 +120,21 @@ export class Membership {
       this.sequence.address,
     );
     this.reader.onHeldAcrossAwait = events.onError;
-    this.#detector = new ScanDetector(words, this.readers);
+    const detector = openDetector(kind, {
+      words,
+      base: places.detector,
+      maxReaders,
+      readers: this.readers,
+      sequence: this.sequence,
+      reader: index,
+      owner: this.#owner,
+    });
+    this.#detector = detector;
+    this.reader.onAnnounced = (sequence) => detector.report(sequence);
     this.periods = new GracePeriods(
       words,
       this.sequence,
-      this.#detector,
+      detector,
       this.reader,
       this.#nap,
     );

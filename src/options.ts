@@ -18,12 +18,34 @@ export interface RcuOptions {
    */
   maxReaders?: number;
   /**
-   * How the end of a grace period is noticed. `scan`: whoever wants one polls
-   * the readers' slots.
+   * How it is noticed that all readers have passed a quiescent state. Every
+   * thread of the domain does it in the same way, and nothing but the cost
+   * depends on it. Reads cost the same with all three: what a reader may have
+   * to do on top is done once per grace period.
+   *
+   * - `"scan"`: whoever wants a grace period polls the readers' slots; readers
+   *   do nothing. A look costs one load while the same reader is in the way, and
+   *   one per reader once in a grace period. Best for up to some dozens of
+   *   threads, and where few threads want grace periods. As in userspace RCU
+   *   (Desnoyers et al., 2012).
+   * - `"classic"`: each reader ticks itself off in one global mask, the last
+   *   one ends the wait; whoever wants the grace period looks at one word. Every
+   *   reader writes to one and the same cache line, under one lock, once per
+   *   grace period: for few threads, of which many wait. As in the kernels of 2002
+   *   to 2008 (McKenney, Sarma and Soni, "Scaling dcache with RCU", 2004).
+   * - `"tree"`: the masks form a combining tree, each with `fanout` children
+   *   at most, from 2 to 32 (16 unless you say so). A reader shares its
+   *   line with `fanout` others, the last of them goes on to the next level. For
+   *   many threads, of which many wait: no line is written by all of them, and
+   *   what has passed below a node is not looked at again. It takes a cache line
+   *   per node. As in the kernel since 2009 (McKenney, "Hierarchical RCU", 2008).
+   *
+   * With the last two, threads that are offline are not waited for either:
+   * whoever polls ticks them off, with one look at each per grace period.
    *
    * @default {"scan"}
    */
-  detector?: "scan";
+  detector?: "scan" | "classic" | "tree" | { type: "tree"; fanout: number };
   /**
    * When callbacks run.
    *

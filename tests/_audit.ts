@@ -3,7 +3,12 @@
 import { assert, assertEquals } from "@std/assert";
 import { Rcu, type RcuOptions } from "../mod.ts";
 import { CALLBACK_WORDS } from "../src/callbacks/_callbacks.ts";
-import { HEADER_MAX_READERS, layout, magazinesOf } from "../src/_layout.ts";
+import {
+  HEADER_DETECTOR,
+  HEADER_MAX_READERS,
+  layout,
+  magazinesOf,
+} from "../src/_layout.ts";
 import type { Address, MemoryAudit } from "../src/memory/arena.ts";
 import { HEAP_WORDS, PAGE_ENTRY_WORDS } from "../src/memory/_heap.ts";
 import {
@@ -77,7 +82,11 @@ function readTags(words: Int32Array): Tagged {
 }
 
 function placesOf(words: Int32Array): ReturnType<typeof layout> {
-  return layout(words.length, words[HEADER_MAX_READERS]);
+  return layout(
+    words.length,
+    words[HEADER_MAX_READERS],
+    words[HEADER_DETECTOR],
+  );
 }
 
 /**

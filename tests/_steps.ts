@@ -18,25 +18,27 @@ type Access = (...access: unknown[]) => unknown;
  *
  * @param act The act.
  * @param before What to do; gets the number of the access. Its own accesses do not count.
+ * @param deepest How deep `before` is called inside itself, for accesses of its own; they count then.
  * @returns How many accesses there were.
  */
 export function atEveryStep(
   act: () => void,
   before: (step: number) => void,
+  deepest = 1,
 ): number {
   let step = 0;
-  let inside = false;
+  let depth = 0;
   using stubs = new DisposableStack();
   for (const name of STEPS) {
     const original = Atomics[name] as Access;
     const target = Atomics as unknown as Record<string, Access>;
     stubs.use(stub(target, name, (...access) => {
-      if (!inside) {
-        inside = true;
+      if (depth < deepest) {
+        depth++;
         try {
           before(step++);
         } finally {
-          inside = false;
+          depth--;
         }
       }
       return original(...access);

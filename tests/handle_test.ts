@@ -87,8 +87,11 @@ Deno.test("a handle with a foreign, cut or padded buffer is a TypeError", () =>
     }
     const buffer = copyOf(handle.buffer, 2 ** 22);
     const words = new Int32Array(buffer);
-    words[HEADER_VERSION]++;
-    refuses({ ...handle, buffer }, "must have layout version 1: received 2");
+    const version = words[HEADER_VERSION]++;
+    refuses(
+      { ...handle, buffer },
+      `must have layout version ${version}: received ${version + 1}`,
+    );
     words[HEADER_MAGIC]++;
     refuses({ ...handle, buffer }, why);
   }));

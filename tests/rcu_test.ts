@@ -29,6 +29,10 @@ Deno.test("options at their limits are taken", () => {
     { highWater: 1, stallTimeout: 1 },
     { highWater: 2 ** 31 - 1, stallTimeout: 2 ** 31 - 1 },
     { detector: "scan", callbacks: { mode: "immediate" }, debug: true },
+    { detector: "classic", maxReaders: 1, capacity: 2 ** 21 },
+    { detector: "tree", maxReaders: 4_096 },
+    { detector: { type: "tree", fanout: 2 }, maxReaders: 4_096 },
+    { detector: { type: "tree", fanout: 32 }, maxReaders: 4_096 },
   ];
   for (const options of taken) {
     using rcu = Rcu.create(options);
@@ -63,8 +67,23 @@ Deno.test("each option that is out of range is an error that names it and what i
     }
   }
   const others: [object, new () => Error, string][] = [
-    [{ detector: "magic" }, RangeError, 'detector must be "scan": received "'],
-    [{ detector: { type: "tree" } }, RangeError, "detector must be"],
+    ...["magic", "", null, 1, {}, { type: "scan" }, ["tree"], 10n].map((
+      detector,
+    ): [object, new () => Error, string] => [
+      { detector },
+      RangeError,
+      'detector must be "scan", "classic", "tree" or { type: "tree", fanout }: ' +
+      `received ${show(detector)}`,
+    ]),
+    ...[undefined, 1, 33, 2.5, NaN, "16"].map((
+      fanout,
+    ): [object, new () => Error, string] => [
+      { detector: { type: "tree", fanout } },
+      RangeError,
+      `detector.fanout must be an integer from 2 to 32: received ${
+        show(fanout)
+      }`,
+    ]),
     [{ callbacks: { mode: "later" } }, RangeError, "callbacks.mode must be"],
     [{ callbacks: null }, RangeError, "callbacks.mode must be"],
     [{ debug: 1 }, TypeError, "debug must be a boolean: received 1"],

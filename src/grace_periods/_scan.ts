@@ -1,7 +1,7 @@
 // The detector of userspace RCU: whoever wants the period polls the slots.
 
 import type { ReaderTable } from "../readers/_slots.ts";
-import type { Detector } from "./_detector.ts";
+import { type Detector, isBehind } from "./_detector.ts";
 
 /**
  * Polls the slots. Readers do nothing beyond announcing; a poll that finds a
@@ -43,16 +43,16 @@ export class ScanDetector implements Detector {
     for (let reader = 0; reader < this.#readers.count; reader++) {
       const slot = this.#readers.slot(reader);
       const announced = Atomics.load(this.#words, slot);
-      if (announced !== 0 && ((announced - sequence) | 0) < 0) {
-        visit(reader, announced);
-      }
+      if (isBehind(announced, sequence)) visit(reader, announced);
     }
   }
+
+  /** Nothing: the next poll finds what the slot says. */
+  report(): void {}
 
   #blocks(slot: number, sequence: number): boolean {
     // Pairs with: the slot stores in Reader. If our load comes first, the reader goes online
     // after the sequence moved and sees what was published; if its store comes first, we wait.
-    const announced = Atomics.load(this.#words, slot);
-    return announced !== 0 && ((announced - sequence) | 0) < 0;
+    return isBehind(Atomics.load(this.#words, slot), sequence);
   }
 }

@@ -55,6 +55,8 @@ export class Reader {
   section = 0;
   /** Called with an error when the turn ends while a section is open. */
   onHeldAcrossAwait: (error: Error) => void = () => {};
+  /** Called with a sequence that had moved, once the slot says that this thread has seen it. */
+  onAnnounced: (sequence: number) => void = () => {};
 
   readonly #words: Int32Array;
   readonly #slot: Address;
@@ -153,6 +155,7 @@ export class Reader {
       // behind it: the slot is never 0 in between, so (4) rests on the load above.
       Atomics.store(this.#words, this.#slot, sequence);
       this.#announced = sequence;
+      this.onAnnounced(sequence);
     }
   }
 
