@@ -10,8 +10,10 @@ export const COSTS = {
   hit: 1,
   /** A line that another processor's cache has, or memory. */
   transfer: 80,
-  /** How long a line that is on its way keeps the next one waiting. */
+  /** How long a line keeps the next processor waiting while it goes to one that writes it. */
   handover: 80,
+  /** The same, to one that reads it: caches answer reads of one line almost at once. */
+  copy: 10,
   /** What an atomic read-modify-write takes beyond the access. */
   atomic: 6,
 } as const;
@@ -145,7 +147,7 @@ export class CoherentMemory implements Disposable {
     if (line.owner === index) return;
     if (!writes && line.sharers.has(index)) return;
     const begin = Math.max(processor.clock, line.freeAt);
-    line.freeAt = begin + COSTS.handover;
+    line.freeAt = begin + (writes ? COSTS.handover : COSTS.copy);
     processor.waited += begin + COSTS.transfer - processor.clock;
     processor.clock = begin + COSTS.transfer;
     if (writes) {

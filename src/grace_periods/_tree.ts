@@ -44,8 +44,9 @@ export function treeWords(maxReaders: number, fanout: number): number {
  * Readers that are offline report nothing, and those that go offline need not:
  * whoever polls looks at the slots of those who have not reported, and reports
  * for them, as the kernel's `force_quiescent_state` does. The first poll of a
- * period by a thread looks at all of them; a later one at the reader that was
- * in the way, until it no longer is, and then at those up to the next that is.
+ * period looks at all of them, so that those who are offline are off the list;
+ * any other one goes up to the first that is in the way, and the next time from
+ * there. A thread that goes online reports too.
  *
  * Why a period S waits for every reader that was online when it began. That a
  * bit under S was set for S is proven at {@linkcode MaskNodes}.
@@ -79,6 +80,8 @@ export class TreeDetector implements Detector {
   readonly #reader: number;
   /** The last period of which somebody has found that all readers have passed it. */
   readonly #passed: Address;
+  /** The last period that somebody has polled. */
+  readonly #begun: Address;
   readonly #nodes: MaskNodes;
   readonly #nodeWords: number;
   readonly #fanout: number;
@@ -97,6 +100,7 @@ export class TreeDetector implements Detector {
     this.#sequence = sequence;
     this.#reader = reader;
     this.#passed = base;
+    this.#begun = base + 1;
     this.#nodes = new MaskNodes(words, sequence, owner, fanout);
     this.#nodeWords = nodeWords(fanout);
     this.#fanout = fanout;
@@ -115,13 +119,22 @@ export class TreeDetector implements Detector {
     if (Atomics.load(this.#words, this.#passed) === sequence) return true;
     // The sequence moves on only when a period has ended.
     if (this.#sequence.current() !== sequence) return true;
-    const again = this.#polled === sequence;
-    if (again && this.#isInTheWay(this.#suspect, sequence)) return false;
+    if (
+      this.#polled === sequence && this.#isInTheWay(this.#suspect, sequence)
+    ) return false;
     this.#polled = sequence;
     const root = this.#levels.length - 1;
-    if (!this.#force(root, 0, sequence, again)) return false;
+    if (!this.#force(root, 0, sequence, !this.#isFirst(sequence))) return false;
     Atomics.store(this.#words, this.#passed, sequence);
     return true;
+  }
+
+  /** Whether nobody has polled a period before. If whoever it was stops in the middle, others look all the same. */
+  #isFirst(sequence: number): boolean {
+    const words = this.#words;
+    const begun = Atomics.load(words, this.#begun);
+    return begun !== sequence &&
+      Atomics.compareExchange(words, this.#begun, begun, sequence) === begun;
   }
 
   report(sequence: number): void {
@@ -156,7 +169,8 @@ export class TreeDetector implements Detector {
   }
 
   /**
-   * Looks at everything below a node that has not reported, and reports for it.
+   * Looks at what is below a node and has not reported, and reports for it: at
+   * all of it, or up to the first reader in the way.
    *
    * @returns Whether all of it has passed the period.
    */

@@ -55,7 +55,7 @@ export class Reader {
   section = 0;
   /** Called with an error when the turn ends while a section is open. */
   onHeldAcrossAwait: (error: Error) => void = () => {};
-  /** Called with a sequence that had moved, once the slot says that this thread has seen it. */
+  /** Called with a sequence that is new to this thread, once the slot says that it has seen it. */
   onAnnounced: (sequence: number) => void = () => {};
 
   readonly #words: Int32Array;
@@ -122,9 +122,12 @@ export class Reader {
     Atomics.store(words, this.#slot, sequence);
     // Orders the plain loads of the section behind the store (6).
     Atomics.load(words, this.#sequence);
-    this.#announced = sequence;
     this.online = true;
     this.budget = BUDGET;
+    if (sequence !== this.#announced) {
+      this.#announced = sequence;
+      this.onAnnounced(sequence);
+    }
   }
 
   /** Announces, between two sections, that the thread holds no reference. */
