@@ -85,14 +85,14 @@ export const openClose: Experiment = {
 
 // One number a round
 
-type Pick = (run: Run) => number;
+type Figure = (run: Run) => number;
 
-const callRcu: Pick = ({ steps }) => steps[CALL_RCU];
-const freeing: Pick = ({ steps }) => steps[FREEING];
-const both: Pick = (run) => callRcu(run) + freeing(run);
+const callRcu: Figure = ({ steps }) => steps[CALL_RCU];
+const freeing: Figure = ({ steps }) => steps[FREEING];
+const both: Figure = (run) => callRcu(run) + freeing(run);
 
 /** How many times as much it is with the most workers as with one, round by round. */
-function growth({ settings }: Measured, pick: Pick): Ratio {
+function growth({ settings }: Measured, pick: Figure): Ratio {
   const [one] = settings;
   const most = settings[settings.length - 1];
   return ratio(most.steps.map(pick), one.steps.map(pick));
@@ -164,17 +164,17 @@ function growthTable(measured: Measured[]): Table {
 
 /** The profile of a variant, as the seed has it. */
 function profile({ variant, settings }: Measured): Table {
-  const byTime = (name: string, pick: Pick): string[] => [
+  const byTime = (name: string, pick: Figure): string[] => [
     name,
     ...settings.map(({ steps }) => middle(steps.map(pick))),
   ];
-  const inAll = (name: string, pick: Pick): string[] => [
+  const inAll = (name: string, pick: Figure): string[] => [
     name,
     ...settings.map(({ steps }) =>
       count(steps.reduce((sum, run) => sum + pick(run), 0))
     ),
   ];
-  const most = (name: string, pick: Pick): string[] => [
+  const most = (name: string, pick: Figure): string[] => [
     name,
     ...settings.map(({ steps, watched }) =>
       count(Math.max(...[watched, ...steps].map(pick)))
@@ -226,7 +226,7 @@ function other({ cpu, steps }: Run): number {
 // Charts
 
 function charts(measured: Measured[]): Chart[] {
-  const lines = (pick: Pick) => ({ variant, settings }: Measured) => {
+  const lines = (pick: Figure) => ({ variant, settings }: Measured) => {
     const points = settings.map(({ workers, steps }): [number, number] => [
       workers,
       median(steps.map(pick)),

@@ -7,9 +7,9 @@
  * step is charged for it. The clock is not that of the processor, which for a
  * thread ticks in 10 ms: naps are taken off, and a batch of a step in which the
  * thread lost its core, which then is gone for milliseconds, is left out and
- * taken to be like the others. Differences of runs with and without a function
- * were the other way: what is small against the whole drowns in the whole's
- * noise, and the caches' misses move from one function to another.
+ * taken to be like the others. The other way, differences between runs with and
+ * without a function, was left: what is small against the whole drowns in the
+ * whole's noise, and cache misses move from one function to another.
  *
  * That it is right shows in the same runs by the processor time of the process,
  * which is exact and which other programs cannot add to: what the steps do not

@@ -110,15 +110,19 @@ export function opener(options: OpenerOptions): void {
   const loops = makeLoops(rcu, cache, files, options, clock, watched);
   const drain = (): void => {
     rcu.threadOffline();
-    while (callbacks.pending > 0) {
+    for (let left; (left = callbacks.pending) > 0;) {
       watched.freeing = watched.longest = 0;
       const start = clock();
       callbacks.processCallbacks();
       const { freeing, longest } = watched;
       const calls = clock() - start - freeing;
+      if (callbacks.pending === left) {
+        // Looks in vain are those of this loop: without it they are not made, or by later calls.
+        Atomics.wait(control, NAP, 0, PAUSE);
+        continue;
+      }
       report[DRAINED] += Math.min(calls, LONGEST_CALLS);
       report[DRAINED + 1] += Math.min(freeing, longest);
-      if (callbacks.pending > 0) Atomics.wait(control, NAP, 0, PAUSE);
     }
   };
   for (const task of [AT_ONCE, PAIRS, STEPS]) {
@@ -182,7 +186,7 @@ interface Watched {
   longest: number;
 }
 
-/** Notes what this thread does from now on: once in some 64 calls, so that it costs nothing. */
+/** Notes that from now on. A thread does it once in 64 calls, past the fault's mark at each: some ns. */
 function watchCallbacks(clock: () => number): Watched {
   const watched: Watched = { looks: 0, peak: 0, freeing: 0, longest: 0 };
   const { processCallbacks, invokeCallbacks } = Callbacks.prototype;

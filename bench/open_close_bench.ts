@@ -24,8 +24,10 @@ const findings = await (async () => {
 /** Operations of an iteration. */
 const BATCH = 1000;
 
-for (const { name, fault, ...variant } of variants()) {
-  if (fault) continue;
+for (const variant of variants()) {
+  const { name, detector } = variant;
+  // Nothing waits long enough in one thread for the others to differ.
+  if (name !== detector) continue;
   const { rcu, head, paths } = createCache(variant);
   const files = new OpenFiles(rcu, new PathCache(rcu, head, 1));
   let i = 0;
