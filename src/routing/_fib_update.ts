@@ -2,9 +2,9 @@
 
 import type { Membership } from "../_membership.ts";
 import type { Address } from "../memory/arena.ts";
+import { Reserve, Shortage } from "../structures/_reserve.ts";
 import { forEachKid, nodeWords, writeNode } from "./_fib_node.ts";
 import { RECORD_WORDS, RecordTable } from "./_fib_records.ts";
-import { Reserve, Shortage } from "./_fib_reserve.ts";
 import {
   applyEdit,
   CAPACITY,
