@@ -4,11 +4,13 @@ import { assert, assertEquals, assertThrows } from "@std/assert";
 import fc from "fast-check";
 import { Rcu, RcuSortedMap, string, u32 } from "../mod.ts";
 import {
+  KEY,
   LEFT,
   RED,
   RIGHT,
   SIZE,
   STOCK_COUNT,
+  VALUE,
 } from "../src/structures/_tree.ts";
 import { withDomain } from "./_audit.ts";
 import { settle } from "./_settle.ts";
