@@ -25,17 +25,17 @@ export const HEADER_WORDS = 48;
 export const ROOT = 1;
 export const TREE_WORDS = 16;
 
-// A node. LEFT is a multiple of 4, and bit 0 of it says whether the node is red; ROOT and RIGHT have
-// no such bit, and do not begin at a multiple of 4.
+// A node. Its address is a multiple of 4, so that bit 0 of a link is free: in LEFT it says whether
+// the node is red. In RIGHT and ROOT it is 0.
 export const LEFT = 0;
 export const RIGHT = 1;
 /** A word in order (see `WordCodec.bias`), or the block of the key. */
 export const KEY = 2;
 export const VALUE = 3;
 export const NODE_WORDS = 4;
-/** The colour in LEFT. */
+/** The bit of the colour in LEFT. */
 export const RED = 1;
-/** What is left of LEFT without the colour. */
+/** The mask of LEFT without the colour. */
 export const LINK = -2;
 
 /**
@@ -222,7 +222,7 @@ export class Tree<K> {
    */
   find(tree: Address, probe: Probe): Address {
     const words = this.words;
-    // Dependent loads, here and below. Pairs with: the stores of `TreeWriter.#link`.
+    // Dependent loads, here and below. Pairs with: the store of `Path.link`.
     let node = words[tree + ROOT];
     while (node !== 0) {
       const order = this.compare(node, probe);

@@ -98,7 +98,8 @@ export class Path {
    */
   link(link: Address, node: Address): void {
     const words = this.#words;
-    // The colour that stands beside it stays. Publish (7). Pairs with: the loads of `Tree.find`.
+    // The colour that stands beside it stays.
+    // Publish (7). Pairs with: the loads of `Tree.find` and `RcuSortedMap.get`.
     Atomics.store(words, link, node | (words[link] & ~LINK));
   }
 

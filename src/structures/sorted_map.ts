@@ -70,8 +70,8 @@ export interface RcuSortedMapOptions<K, V, View = V> {
  *
  * A red-black tree after Howard and Walpole, "Relativistic red-black trees"
  * (2014), and that of userspace RCU (Desnoyers, 2011). An insertion copies at most
- * two nodes, a deletion one to four on average and O(log n) at worst; neither waits
- * for a grace period.
+ * two nodes; a deletion O(log n) at worst, and 1.3 on average in random order.
+ * Neither waits for a grace period.
  *
  * @typeParam K Its keys.
  * @typeParam V Its values.
@@ -220,9 +220,14 @@ export class RcuSortedMap<K, V, View = V> implements Iterable<[K, V]> {
 
   /** Finds a node, as a leaf read or part of one. */
   #find(key: K): Address {
+    const reader = this._reader;
+    if (this._wordKey !== undefined) {
+      const word = this._wordKey.toWord(key) ^ this._bias;
+      if (--reader.budget < 0) reader.refill();
+      return this.#findWord(word);
+    }
     // First: a caller's object may run code when it is looked at.
     const probe = this._tree.probe(key);
-    const reader = this._reader;
     if (--reader.budget < 0) reader.refill();
     return this._tree.find(this._tree.tree(), probe);
   }
