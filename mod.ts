@@ -73,3 +73,7 @@ export {
   type WaitForChangeOptions,
 } from "./src/structures/cell.ts";
 export { RcuMap, type RcuMapOptions } from "./src/structures/map.ts";
+export {
+  RcuSortedMap,
+  type RcuSortedMapOptions,
+} from "./src/structures/sorted_map.ts";

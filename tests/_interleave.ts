@@ -49,6 +49,11 @@ export class ChosenHash extends BlockKeyCodec<number> {
     this.at();
     return same;
   }
+  compare(words: Int32Array, address: Address, key: number): number {
+    const stored = words[address] >>> 0;
+    this.at();
+    return stored - key;
+  }
 }
 
 /**

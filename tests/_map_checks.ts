@@ -16,8 +16,9 @@ export type Kind = "u32" | "string" | "json" | "struct";
 
 const ROW = struct({ key: u32, text: string, version: u32, check: u32 });
 
+/** The codecs of the kinds. */
 // deno-lint-ignore no-explicit-any -- any of the kinds
-const CODECS: Record<Kind, Codec<any, any>> = {
+export const CODECS: Record<Kind, Codec<any, any>> = {
   u32,
   string,
   json: json(),

@@ -8,6 +8,8 @@ export abstract class WordCodec<T> implements KeyCodec<T> {
   abstract readonly schema: string;
   declare readonly types: { value: T; view: T };
   readonly isKey = true;
+  /** What a word is XORed with so that words, as signed integers, are in the order of the values. */
+  abstract readonly bias: number;
 
   /**
    * Checks a value.
@@ -103,7 +105,8 @@ export abstract class BlockKeyCodec<K, Prepared = K, View = K>
   readonly isKey = true;
 
   /**
-   * Checks a key. Of keys that count as equal, it may choose one.
+   * Checks a key. Of keys that count as equal, it may choose one. What was
+   * stored is in prepared form.
    *
    * @param key What the caller passed.
    * @returns The key as it is hashed, compared and written.
@@ -140,6 +143,17 @@ export abstract class BlockKeyCodec<K, Prepared = K, View = K>
    * @returns Whether they are the same key.
    */
   abstract equals(words: Int32Array, address: Address, key: Prepared): boolean;
+
+  /**
+   * Orders a stored key. The order is total, and has no two keys equal but
+   * those that `equals` has.
+   *
+   * @param words The arena's words.
+   * @param address Where it begins.
+   * @param key A prepared key.
+   * @returns Below 0 if the stored key comes first, above 0 if `key` does, 0 if they are the same.
+   */
+  abstract compare(words: Int32Array, address: Address, key: Prepared): number;
 }
 
 /**

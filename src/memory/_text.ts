@@ -158,6 +158,38 @@ export function equalsText(
 }
 
 /**
+ * Orders a stored string and another one by their UTF-16 units, without decoding.
+ *
+ * @param words The arena's words.
+ * @param address Where the stored one begins.
+ * @param text The other one.
+ * @returns Below 0 if the stored one comes first, above 0 if the other one does, 0 if they are equal.
+ */
+export function compareText(
+  words: Int32Array,
+  address: Address,
+  text: string,
+): number {
+  const head = words[address++];
+  const length = head >>> WIDTH_BITS;
+  const common = Math.min(length, text.length);
+  if ((head & 3) === UTF16) {
+    for (let i = 0; i < common; i++) {
+      const unit = (words[address + (i >>> 1)] >>> ((i & 1) << 4)) & 0xffff;
+      const other = text.charCodeAt(i);
+      if (unit !== other) return unit - other;
+    }
+  } else {
+    for (let i = 0; i < common; i++) {
+      const unit = (words[address + (i >>> 2)] >>> ((i & 3) << 3)) & 0xff;
+      const other = text.charCodeAt(i);
+      if (unit !== other) return unit - other;
+    }
+  }
+  return length - text.length;
+}
+
+/**
  * How long a stored string is.
  *
  * @param words The arena's words.

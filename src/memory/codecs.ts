@@ -4,6 +4,7 @@ import type { Address } from "./arena.ts";
 import { BlockCodec, BlockKeyCodec, mix, show, WordCodec } from "./_codec.ts";
 import type { Codec, KeyCodec } from "./codec.ts";
 import {
+  compareText,
   equalsText,
   hashText,
   LONGEST_TEXT,
@@ -15,6 +16,7 @@ import {
 
 class U32 extends WordCodec<number> {
   readonly schema = "u32";
+  readonly bias = 0x8000_0000 | 0;
   toWord(value: number): number {
     // The type first: a BigInt cannot even be tried.
     if (typeof value !== "number" || value >>> 0 !== value) {
@@ -29,6 +31,7 @@ class U32 extends WordCodec<number> {
 
 class I32 extends WordCodec<number> {
   readonly schema = "i32";
+  readonly bias = 0;
   toWord(value: number): number {
     if (typeof value !== "number" || (value | 0) !== value) {
       refuseInteger("i32", -(2 ** 31), 2 ** 31 - 1, value);
@@ -82,6 +85,14 @@ class F64 extends BlockKeyCodec<number> {
     const stored = this.read(words, address);
     return stored === key || (stored !== stored && key !== key);
   }
+  // By value, NaN after all others.
+  compare(words: Int32Array, address: Address, key: number): number {
+    const stored = this.read(words, address);
+    if (stored < key) return -1;
+    if (stored > key) return 1;
+    if (stored === key) return 0;
+    return stored === stored ? -1 : key === key ? 1 : 0;
+  }
 }
 
 class Text extends BlockKeyCodec<string> {
@@ -116,6 +127,10 @@ class Text extends BlockKeyCodec<string> {
   }
   equals(words: Int32Array, address: Address, key: string): boolean {
     return equalsText(words, address, key);
+  }
+  // By UTF-16 units, as the operator `<` does.
+  compare(words: Int32Array, address: Address, key: string): number {
+    return compareText(words, address, key);
   }
 }
 
@@ -178,6 +193,16 @@ class Bytes extends BlockKeyCodec<Uint8Array> {
       if (words[at] !== word) return false;
     }
     return true;
+  }
+  // Byte by byte; a beginning comes before what it begins.
+  compare(words: Int32Array, address: Address, key: Uint8Array): number {
+    const length = words[address++];
+    const common = Math.min(length, key.length);
+    for (let i = 0; i < common; i++) {
+      const byte = (words[address + (i >>> 2)] >>> ((i & 3) << 3)) & 0xff;
+      if (byte !== key[i]) return byte - key[i];
+    }
+    return length - key.length;
   }
 }
 

@@ -3,6 +3,7 @@
 import type { Membership } from "../_membership.ts";
 import type { Address } from "../memory/arena.ts";
 import type { GracePeriodCookie } from "../grace_periods/cookie.ts";
+import { Reserve, reserveUnderLock } from "../structures/_reserve.ts";
 import {
   FIRST_NUMBER,
   hashRoute,
@@ -15,7 +16,6 @@ import {
   type RouteNumber,
   writeRecord,
 } from "./_fib_record.ts";
-import { Reserve, reserveUnderLock } from "./_fib_reserve.ts";
 import {
   BUCKET_MASK,
   BUCKETS,

@@ -2,10 +2,10 @@
 
 import type { Membership } from "../_membership.ts";
 import type { Address } from "../memory/arena.ts";
+import { Reserve, reserveUnderLock } from "../structures/_reserve.ts";
 import { forEachKid, nodeWords, writeNode } from "./_fib_node.ts";
 import type { RouteNumber } from "./_fib_record.ts";
 import { RouteRecords } from "./_fib_records.ts";
-import { Reserve, reserveUnderLock } from "./_fib_reserve.ts";
 import {
   applyEdit,
   CAPACITY,

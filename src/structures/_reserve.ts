@@ -38,10 +38,21 @@ export class Reserve {
    * @throws {Shortage} If there is none.
    */
   take(size: number): Address {
+    const block = this.tryTake(size);
+    if (block === 0) throw new Shortage(size);
+    return block;
+  }
+
+  /**
+   * A block, without waiting.
+   *
+   * @param size Words.
+   * @returns The block, or 0 if there is none.
+   */
+  tryTake(size: number): Address {
     const block = this.#spare.get(size)?.pop() ??
       this.#heap.tryAllocate(size);
-    if (block === 0) throw new Shortage(size);
-    this.#taken.push(block, size);
+    if (block !== 0) this.#taken.push(block, size);
     return block;
   }
 
