@@ -1,7 +1,8 @@
 // Where everything lies in the buffer: a pure function of its length and the number of readers.
 
 import { ORPHAN_WORDS } from "./callbacks/_orphans.ts";
-import { CALLBACK_WORDS } from "./callbacks/_callbacks.ts";
+import { CALLBACK_WORDS } from "./callbacks/_counters.ts";
+import { HANDOVER_WORDS } from "./callbacks/_handover.ts";
 import { SEQUENCE_WORDS } from "./grace_periods/_sequence.ts";
 import type { Address } from "./memory/arena.ts";
 import {
@@ -14,7 +15,7 @@ import { alignLine, LINE, PAGE_WORDS } from "./memory/_size_classes.ts";
 import { readerTableWords } from "./readers/_slots.ts";
 
 /** Changes with every change of what lies where. */
-export const LAYOUT_VERSION = 1;
+export const LAYOUT_VERSION = 2;
 /** What the first used word of a domain's buffer holds: "RCU1". */
 export const MAGIC = 0x52435531;
 
@@ -28,6 +29,10 @@ export const HEADER_STALL_TIMEOUT = 6;
 export const HEADER_DEBUG = 7;
 /** The domain's id: 4 words. */
 export const HEADER_ID = 8;
+/** The callback policy and its two numbers. */
+export const HEADER_POLICY = 13;
+export const HEADER_POLICY_FIRST = 14;
+export const HEADER_POLICY_SECOND = 15;
 const HEADER_LENGTH = LINE;
 
 /** Addresses of a domain's parts. */
@@ -35,6 +40,7 @@ export interface Layout {
   readonly sequence: Address;
   readonly roots: Address;
   readonly orphans: Address;
+  readonly handover: Address;
   readonly readers: Address;
   readonly callbacks: Address;
   readonly heap: Address;
@@ -61,6 +67,7 @@ export function layout(length: number, maxReaders: number): Layout {
   const sequence = take(SEQUENCE_WORDS);
   const roots = take(ROOT_WORDS);
   const orphans = take(ORPHAN_WORDS);
+  const handover = take(HANDOVER_WORDS);
   const readers = take(readerTableWords(maxReaders));
   const callbacks = take(maxReaders * CALLBACK_WORDS);
   const heap = take(HEAP_WORDS);
@@ -72,6 +79,7 @@ export function layout(length: number, maxReaders: number): Layout {
     sequence,
     roots,
     orphans,
+    handover,
     readers,
     callbacks,
     heap,

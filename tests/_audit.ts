@@ -2,8 +2,9 @@
 
 import { assert, assertEquals } from "@std/assert";
 import { Rcu, type RcuOptions } from "../mod.ts";
-import { CALLBACK_WORDS } from "../src/callbacks/_callbacks.ts";
+import { CALLBACK_WORDS } from "../src/callbacks/_counters.ts";
 import { HEADER_MAX_READERS, layout, magazinesOf } from "../src/_layout.ts";
+import { until } from "./_workers.ts";
 import type { Address, MemoryAudit } from "../src/memory/arena.ts";
 import { HEAP_WORDS, PAGE_ENTRY_WORDS } from "../src/memory/_heap.ts";
 import {
@@ -159,6 +160,9 @@ export function assertLists(words: Int32Array): void {
       walk(words[line + list], deferred, `reader ${reader}, list ${list}`);
     }
   }
+  // As in src/callbacks/_handover.ts.
+  const handedOver = walk(words[places.handover], deferred, "handed over");
+  assertEquals(words[places.handover + 1], handedOver, "handed over: count");
   const orphans = walk(words[places.orphans + 1], deferred, "orphans");
   assertEquals(words[places.orphans + 2], orphans, "orphans: count");
   assertEquals(
@@ -166,6 +170,17 @@ export function assertLists(words: Int32Array): void {
     free.size + deferred.size,
     "blocks tagged free or deferred, blocks listed",
   );
+}
+
+/**
+ * Who is the reclaimer.
+ *
+ * @param words The domain's words.
+ * @returns Its index, or -1.
+ */
+export function claimOf(words: Int32Array): number {
+  // As in src/callbacks/_handover.ts.
+  return (Atomics.load(words, placesOf(words).handover + 3) & 0x1fff) - 1;
 }
 
 /**
@@ -194,5 +209,13 @@ export async function withDomain(
     { live: memory.live, deferred: memory.deferred, ...callbacks },
     { ...callbacks, live, deferred: 0, pending: 0 },
   );
-  assertEquals(readers.map(({ id }) => id), [rcu.readerId]);
+  // A reclaimer ends with the last other thread.
+  const reclaimer = claimOf(rcu.memory.words);
+  assertEquals(
+    readers.map(({ id }) => id).filter((id) => id !== reclaimer),
+    [rcu.readerId],
+  );
+  rcu.close();
+  await until("no reclaimer", () => claimOf(rcu.memory.words) < 0);
+  assertLists(rcu.memory.words);
 }
