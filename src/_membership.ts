@@ -370,9 +370,9 @@ export class Membership {
     const { callbacks, periods, reader, sequence } = this;
     const cookie = callbacks.waitsFor;
     if (cookie === undefined || reader.depth !== 0) return;
-    this.#yielded = !this.#yielded && sequence.wasForced(cookie, this.#forced);
+    this.#yielded = !this.#yielded && sequence.wasForced(this.#forced);
     if (!this.#yielded) {
-      sequence.countForced(cookie);
+      sequence.countForced();
       const wait = Math.min(times * OVERLOAD_WAIT, LONGEST_OVERLOAD_WAIT);
       reader.goOffline();
       periods.wait(cookie, wait, true);

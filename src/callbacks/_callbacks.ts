@@ -235,21 +235,22 @@ export class Callbacks {
     if (this.#quota > 0) return;
     this.processCallbacks(true);
     const backlog = this.backlog;
-    if (backlog >= this.#forceAt) {
-      // Once per highWater, not on every call: the 2009 fault.
-      this.#forceAt = backlog + this.#highWater;
-      this.#force(backlog);
-    } else if (backlog < this.#highWater) this.#forceAt = this.#highWater;
+    if (backlog >= this.#forceAt) this.#force(backlog);
+    else if (backlog < this.#highWater) this.#forceAt = this.#highWater;
   }
 
   /** Overload: reclaims for those who fall behind or have left, too. */
   #force(backlog: number): void {
+    // What follows may come back here.
+    this.#forceAt = backlog + this.#highWater;
     this.adopt();
     this.help(false);
     this.processCallbacks();
     this.#settings.onForced(Math.floor(backlog / this.#highWater));
     this.processCallbacks();
-    if (this.backlog < this.#highWater) this.#forceAt = this.#highWater;
+    // Once per highWater further callbacks, not on every one: the 2009 fault.
+    const left = this.backlog;
+    this.#forceAt = this.#highWater + (left < this.#highWater ? 0 : left);
   }
 
   /**
