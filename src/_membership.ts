@@ -331,6 +331,7 @@ export class Membership {
       } else if (performance.now() > patience) {
         break;
       } else {
+        this.callbacks.doubt();
         Atomics.wait(this.words, this.#nap, 0, NAP);
       }
       heap.scavenge();
