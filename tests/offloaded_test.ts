@@ -479,6 +479,53 @@ Deno.test("a reclaimer that looked before it announced its sleep would lose one"
   assert(lostWakeUps(wrong, false) + lostWakeUps(wrong, true) > 0);
 });
 
+Deno.test("a reclaimer that sleeps is woken once, however many hand over", () => {
+  const { rcu, other, handover, reclaimer } = parts();
+  assert(handover.claim(reclaimer.owner));
+  assert(reclaimer.handover!.prepareToSleep());
+  const { notify } = Atomics;
+  let woken = 0;
+  Atomics.notify = ((...args: Parameters<typeof notify>) => {
+    woken++;
+    return notify(...args);
+  }) as typeof notify;
+  try {
+    defer(rcu, 640);
+  } finally {
+    Atomics.notify = notify;
+  }
+  assertEquals([handover.count, woken], [640, 1]);
+  assertEquals(reclaimer.handover!.isAwaited, false);
+  handover.resign(reclaimer.owner);
+  other.close();
+  rcu.close();
+});
+
+Deno.test("what a thread has taken back it does not hand over again", () => {
+  const { rcu, other, callbacks, handover, reclaimer } = parts();
+  assert(handover.claim(reclaimer.owner));
+  const reader = Rcu.attach(rcu.handle);
+  const section = reader.readLock();
+  // Both segments wait, so that the next blocks cannot be stamped.
+  for (let i = 0; i < 3; i++) {
+    defer(rcu, 5);
+    callbacks.processCallbacks();
+  }
+  defer(other, 7);
+  reclaimer.callbacks.processCallbacks(true);
+  callbacks.help(true);
+  defer(rcu, 5);
+  callbacks.processCallbacks(true);
+  assertEquals([handover.count, callbacks.pending], [0, 27]);
+  section[Symbol.dispose]();
+  reader.close();
+  handover.resign(reclaimer.owner);
+  rcu.barrierSync();
+  assertEquals(rcu.memory.audit().deferred, 0);
+  other.close();
+  rcu.close();
+});
+
 Deno.test("whatever the reclaimer does between two steps of a handing over, no block is left behind", () => {
   for (const clientActs of [true, false]) {
     interleave(() => {
