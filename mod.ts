@@ -30,6 +30,7 @@ export type {
   SynchronizeOptions,
   SynchronizeSyncOptions,
 } from "./src/options.ts";
+export { type ReclaimerOptions, runReclaimer } from "./src/reclaimer.ts";
 export type { RcuStats, ReaderStats } from "./src/stats.ts";
 export type { ReadSection } from "./src/readers/section.ts";
 export type { CallbackPolicy } from "./src/callbacks/policy.ts";

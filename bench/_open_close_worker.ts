@@ -195,10 +195,10 @@ function watchCallbacks(clock: () => number): Watched {
     watched.peak = Math.max(watched.peak, this.pending);
     processCallbacks.call(this);
   };
-  Callbacks.prototype.invokeCallbacks = function (ready): void {
+  Callbacks.prototype.invokeCallbacks = function (ready, most): void {
     const { pending } = this;
     const start = clock();
-    invokeCallbacks.call(this, ready);
+    invokeCallbacks.call(this, ready, most);
     watched.freeing += clock() - start;
     watched.longest += LONGEST + (pending - this.pending) * LONGEST_FREE;
   };

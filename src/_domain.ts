@@ -1,5 +1,6 @@
 // Creating a domain's buffer, and checking one that another thread created.
 
+import { checkBoolean, checkInteger } from "./_check.ts";
 import {
   HEADER_DEBUG,
   HEADER_DETECTOR,
@@ -25,6 +26,7 @@ import { Sequence } from "./grace_periods/_sequence.ts";
 import { show } from "./memory/_codec.ts";
 import { PAGE_WORDS } from "./memory/_size_classes.ts";
 import type { AttachOptions, RcuHandle, RcuOptions } from "./options.ts";
+import { checkPolicy, readPolicy, writePolicy } from "./_policy.ts";
 
 const SMALLEST_CAPACITY = 2 ** 21;
 const LARGEST_CAPACITY = 2 ** 33;
@@ -34,6 +36,8 @@ export interface OpenedDomain {
   handle: RcuHandle;
   words: Int32Array;
   name: string;
+  /** Whether the calling thread starts a worker that reclaims. */
+  startsReclaimer: boolean;
 }
 
 /**
@@ -52,27 +56,17 @@ export function createDomain(options: RcuOptions): OpenedDomain {
     stallTimeout = 10_000,
     debug = false,
     name = "",
+    reclaimer = "worker",
   } = options;
   checkInteger("capacity", capacity, SMALLEST_CAPACITY, LARGEST_CAPACITY);
   checkInteger("maxReaders", maxReaders, 1, 4096);
   checkInteger("highWater", highWater, 1, 2 ** 31 - 1);
   checkInteger("stallTimeout", stallTimeout, 1, 2 ** 31 - 1);
   checkName(name);
-  if (typeof debug !== "boolean") {
-    throw new TypeError(
-      `Cannot create a domain as debug must be a boolean: received ${
-        show(debug)
-      }`,
-    );
-  }
+  checkReclaimer(reclaimer);
+  checkBoolean("debug", debug);
   const kind = detectorKind(detector);
-  if (callbacks?.mode !== "immediate") {
-    throw new RangeError(
-      `Cannot create a domain as callbacks.mode must be "immediate": received ${
-        JSON.stringify(callbacks)
-      }`,
-    );
-  }
+  const policy = checkPolicy(callbacks);
   const length = Math.floor(capacity / 4 / PAGE_WORDS) * PAGE_WORDS;
   const places = layout(length, maxReaders, kind);
   if (places.endPage - places.firstPage < places.endPage / 2) {
@@ -90,6 +84,7 @@ export function createDomain(options: RcuOptions): OpenedDomain {
   words[HEADER_DEBUG] = debug ? 1 : 0;
   words[HEADER_DETECTOR] = kind;
   words.set(idWords(id), HEADER_ID);
+  writePolicy(words, policy);
   new Sequence(words, places.sequence).initialize();
   words[HEADER_VERSION] = LAYOUT_VERSION;
   words[HEADER_MAGIC] = MAGIC;
@@ -97,6 +92,7 @@ export function createDomain(options: RcuOptions): OpenedDomain {
     handle: { kind: "rcu", version: LAYOUT_VERSION, buffer, id },
     words,
     name,
+    startsReclaimer: policy.mode === "offloaded" && reclaimer === "worker",
   };
 }
 
@@ -111,8 +107,9 @@ export function openDomain(
   handle: RcuHandle,
   options: AttachOptions,
 ): OpenedDomain {
-  const { name = "" } = options;
+  const { name = "", reclaimer = "none" } = options;
   checkName(name);
+  checkReclaimer(reclaimer);
   const refuse = (must: string, received: unknown): never => {
     throw new TypeError(
       `Cannot attach as the handle must ${must}: received ${received}`,
@@ -157,7 +154,9 @@ export function openDomain(
   ) {
     refuse("bear the id of its buffer", JSON.stringify(id));
   }
-  return { handle, words, name };
+  const startsReclaimer = reclaimer === "worker" &&
+    readPolicy(words).mode === "offloaded";
+  return { handle, words, name, startsReclaimer };
 }
 
 function idWords(id: string): number[] {
@@ -183,26 +182,21 @@ function detectorKind(detector: RcuOptions["detector"]): number {
   );
 }
 
-function checkInteger(
-  what: string,
-  value: number,
-  least: number,
-  most: number,
-): void {
-  if (!Number.isInteger(value) || value < least || value > most) {
-    throw new RangeError(
-      `Cannot create a domain as ${what} must be an integer from ${least} to ${most}: received ${
-        show(value)
-      }`,
-    );
-  }
-}
-
 function checkName(name: unknown): void {
   if (typeof name !== "string") {
     throw new TypeError(
       `Cannot name a thread as its name must be a string: received ${
         show(name)
+      }`,
+    );
+  }
+}
+
+function checkReclaimer(reclaimer: unknown): void {
+  if (reclaimer !== "worker" && reclaimer !== "none") {
+    throw new RangeError(
+      `Cannot join a domain as reclaimer must be "worker" or "none": received ${
+        show(reclaimer)
       }`,
     );
   }

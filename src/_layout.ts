@@ -2,8 +2,9 @@
 // detector.
 
 import { ORPHAN_WORDS } from "./callbacks/_orphans.ts";
-import { CALLBACK_WORDS } from "./callbacks/_callbacks.ts";
 import { detectorWords, SCAN } from "./grace_periods/_detectors.ts";
+import { CALLBACK_WORDS } from "./callbacks/_counters.ts";
+import { HANDOVER_WORDS } from "./callbacks/_handover.ts";
 import { SEQUENCE_WORDS } from "./grace_periods/_sequence.ts";
 import type { Address } from "./memory/arena.ts";
 import {
@@ -32,6 +33,10 @@ export const HEADER_DEBUG = 7;
 export const HEADER_ID = 8;
 /** Which detector: a kind of `_detectors.ts`. */
 export const HEADER_DETECTOR = 12;
+/** The callback policy and its two numbers. */
+export const HEADER_POLICY = 13;
+export const HEADER_POLICY_FIRST = 14;
+export const HEADER_POLICY_SECOND = 15;
 const HEADER_LENGTH = LINE;
 
 /** Addresses of a domain's parts. */
@@ -39,6 +44,7 @@ export interface Layout {
   readonly sequence: Address;
   readonly roots: Address;
   readonly orphans: Address;
+  readonly handover: Address;
   readonly readers: Address;
   readonly callbacks: Address;
   readonly heap: Address;
@@ -71,6 +77,7 @@ export function layout(
   const sequence = take(SEQUENCE_WORDS);
   const roots = take(ROOT_WORDS);
   const orphans = take(ORPHAN_WORDS);
+  const handover = take(HANDOVER_WORDS);
   const readers = take(readerTableWords(maxReaders));
   const callbacks = take(maxReaders * CALLBACK_WORDS);
   const heap = take(HEAP_WORDS);
@@ -83,6 +90,7 @@ export function layout(
     sequence,
     roots,
     orphans,
+    handover,
     readers,
     callbacks,
     heap,

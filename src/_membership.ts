@@ -1,11 +1,15 @@
 // One thread's membership of a domain: the parts of `Rcu` that structures are built on.
 
-import { CallbackCounters, Callbacks } from "./callbacks/_callbacks.ts";
+import { Callbacks } from "./callbacks/_callbacks.ts";
+import { CallbackCounters } from "./callbacks/_counters.ts";
+import { Handover } from "./callbacks/_handover.ts";
 import { Orphans } from "./callbacks/_orphans.ts";
+import { Throttle } from "./callbacks/_throttle.ts";
 import type { Detector } from "./grace_periods/_detector.ts";
 import { openDetector } from "./grace_periods/_detectors.ts";
 import { GracePeriods } from "./grace_periods/_grace_periods.ts";
 import { Sequence } from "./grace_periods/_sequence.ts";
+import type { GracePeriodCookie } from "./grace_periods/cookie.ts";
 import {
   RcuStallError,
   type StalledReader,
@@ -26,6 +30,7 @@ import { RcuMemoryError } from "./memory/errors.ts";
 import { Heap } from "./memory/_heap.ts";
 import { Roots } from "./memory/_roots.ts";
 import { measureText, readText, writeText } from "./memory/_text.ts";
+import { type FullPolicy, readPolicy } from "./_policy.ts";
 import { Reader } from "./readers/_reader.ts";
 import { ReaderTable } from "./readers/_slots.ts";
 import {
@@ -44,13 +49,19 @@ void [performance, setTimeout, clearTimeout, queueMicrotask, crypto];
 const OTHERS_PATIENCE = 250;
 /** A pause between two looks at what other threads do, in ms. */
 const NAP = 1;
-/** Longest wait that overload imposes on an updater, in ms. */
+/** What overload makes an updater wait for each highWater that is pending, and at most, in ms. */
 const OVERLOAD_WAIT = 1;
+const LONGEST_OVERLOAD_WAIT = 10;
+
+/** How often pending callbacks are counted anew because one has changed hands meanwhile. */
+const COUNT_TRIES = 8;
 
 /** What a membership reports to its owner. */
 export interface MembershipEvents {
   /** A callback threw, or a section was held across an await. */
   onError(error: unknown): void;
+  /** The reclaimer gives no sign of life. */
+  onSilence?(): void;
 }
 
 /**
@@ -76,20 +87,40 @@ export class Membership {
   readonly roots: Roots;
   readonly debug: boolean;
   readonly stallTimeout: number;
+  readonly policy: FullPolicy;
+  readonly orphans: Orphans;
+  /** Where the policy `offloaded` hands over. */
+  readonly handover: Handover | undefined;
 
   readonly #detector: Detector;
-  readonly #orphans: Orphans;
+  readonly #places: Layout;
   readonly #owner: number;
   readonly #nap: Address;
   readonly #onClose = new Set<() => void>();
   #closed = false;
   #departing = false;
   #left = false;
+  /** Periods that overload had forced when this thread looked last. */
+  #forced = 0;
+  /** Whether it left the forcing to another thread then. */
+  #yielded = false;
 
-  constructor(words: Int32Array, name: string, events: MembershipEvents) {
+  /**
+   * @param words The domain's words.
+   * @param name What the thread is called.
+   * @param events What it reports.
+   * @param reclaims Whether it is the reclaimer, who hands nothing over.
+   */
+  constructor(
+    words: Int32Array,
+    name: string,
+    events: MembershipEvents,
+    reclaims = false,
+  ) {
     const maxReaders = words[HEADER_MAX_READERS];
     const kind = words[HEADER_DETECTOR];
     const places: Layout = layout(words.length, maxReaders, kind);
+    this.#places = places;
     this.words = words;
     this.debug = words[HEADER_DEBUG] !== 0;
     this.stallTimeout = words[HEADER_STALL_TIMEOUT];
@@ -138,18 +169,32 @@ export class Membership {
       this.reader,
       this.#nap,
     );
-    this.#orphans = new Orphans(words, places.orphans, this.heap, this.#owner);
+    this.orphans = new Orphans(words, places.orphans, this.heap, this.#owner);
     this.counters = new CallbackCounters(words, places.callbacks);
+    const policy = readPolicy(words);
+    const highWater = words[HEADER_HIGH_WATER];
+    const offloaded = policy.mode === "offloaded";
+    this.policy = policy;
+    this.handover = offloaded
+      ? new Handover(words, places.handover, this.heap, this.#owner)
+      : undefined;
     this.callbacks = new Callbacks(
       words,
-      this.counters.line(index),
+      index,
       this.heap,
       this.periods,
-      this.#orphans,
+      this.orphans,
+      this.counters,
       {
-        highWater: words[HEADER_HIGH_WATER],
+        highWater,
+        throttle: policy.mode === "throttled"
+          ? new Throttle(policy.maxBatch, policy.plugTicks, highWater)
+          : undefined,
+        handover: this.handover,
+        handsOver: offloaded && !reclaims,
         onError: events.onError,
-        onForced: () => this.#force(),
+        onForced: (times) => this.#force(times),
+        onSilence: () => events.onSilence?.(),
         onIdle: () => {
           if (this.#departing) this.#leave();
         },
@@ -158,6 +203,11 @@ export class Membership {
     this.roots = new Roots(words, places.roots, this.heap, this.#owner);
     globalThis.addEventListener?.("error", this.#onUncaught);
     if (name !== "") this.#publishName(name);
+  }
+
+  /** The thread as the holder of a lock. */
+  get owner(): number {
+    return this.#owner;
   }
 
   /** Whether the membership has ended. */
@@ -261,7 +311,10 @@ export class Membership {
   #allocateSlowly(size: number): Address {
     const heap = this.heap;
     let stalled: StallReport | undefined;
-    let patience = performance.now() + OTHERS_PATIENCE;
+    // What other threads have deferred: first its period, then some patience with them.
+    let othersPeriod: GracePeriodCookie | undefined;
+    const deadline = performance.now() + this.stallTimeout;
+    let patience = Infinity;
     heap.scavenge();
     let block = heap.tryAllocate(size);
     while (block === 0 && this.reader.depth === 0) {
@@ -270,20 +323,28 @@ export class Membership {
       this.reader.goOffline();
       this.assertOpen("allocate");
       this.callbacks.adopt();
+      this.callbacks.help(true);
       const own = this.callbacks.frees;
       if (own > 0) {
         if (!this.#drain(this.stallTimeout)) {
           stalled = this.stallReport(this.stallTimeout);
           break;
         }
-        if (this.callbacks.frees < own) {
-          patience = performance.now() + OTHERS_PATIENCE;
-        }
+        if (this.callbacks.frees < own) patience = Infinity;
       } else if (this.pendingOfAll() === this.callbacks.pending) {
         break;
+      } else if (patience === Infinity) {
+        othersPeriod ??= this.periods.start();
+        const left = Math.max(0, deadline - performance.now());
+        if (!this.periods.wait(othersPeriod, left, true)) {
+          stalled = this.stallReport(this.stallTimeout);
+          break;
+        }
+        patience = performance.now() + OTHERS_PATIENCE;
       } else if (performance.now() > patience) {
         break;
       } else {
+        this.callbacks.doubt();
         Atomics.wait(this.words, this.#nap, 0, NAP);
       }
       heap.scavenge();
@@ -315,13 +376,22 @@ export class Membership {
     return true;
   }
 
-  /** Overload: the updater waits a moment for the period that its callbacks need. */
-  #force(): void {
-    this.sequence.countForced();
-    const cookie = this.callbacks.waitsFor;
-    if (cookie === undefined || this.reader.depth !== 0) return;
-    this.reader.goOffline();
-    this.periods.wait(cookie, OVERLOAD_WAIT, true);
+  /**
+   * Overload: the updater waits a moment for the period that its callbacks need. Not if
+   * another thread has just forced it, but it leaves that to others only every other time.
+   */
+  #force(times: number): void {
+    const { callbacks, periods, reader, sequence } = this;
+    const cookie = callbacks.waitsFor;
+    if (cookie === undefined || reader.depth !== 0) return;
+    this.#yielded = !this.#yielded && sequence.wasForced(this.#forced);
+    if (!this.#yielded) {
+      sequence.countForced();
+      const wait = Math.min(times * OVERLOAD_WAIT, LONGEST_OVERLOAD_WAIT);
+      reader.goOffline();
+      periods.wait(cookie, wait, true);
+    }
+    this.#forced = sequence.forced;
   }
 
   /**
@@ -334,7 +404,7 @@ export class Membership {
     if (!this.#closed) return this.callbacks.deferFree(block, tag);
     // A callback closed the membership in the middle of an operation that goes on.
     this.heap.linkDeferred(tag, 0);
-    this.#orphans.leave(block, 1);
+    this.orphans.leave(block, 1);
   }
 
   /** Gives callbacks a chance to run. No lock is held. */
@@ -426,39 +496,74 @@ export class Membership {
   #barrier(): () => boolean {
     let departures = 0;
     let goals: number[] = [];
+    let handedOver = false;
     const note = () => {
-      departures = this.#orphans.departures;
-      this.callbacks.adopt();
       goals = [];
       for (let reader = 0; reader < this.readers.count; reader++) {
         goals.push(this.counters.enqueued(reader));
       }
     };
-    note();
-    return () => {
-      this.callbacks.processCallbacks();
-      // Pairs with: the stores of the two counters in Callbacks.
-      const done = goals.every((goal, reader) =>
-        ((this.counters.invoked(reader) - goal) | 0) >= 0 ||
+    const begin = () => {
+      departures = this.orphans.departures;
+      this.callbacks.adopt();
+      handedOver = false;
+      note();
+    };
+    // Pairs with: the stores of the counters in Callbacks.
+    const reached = () =>
+      goals.every((goal, reader) =>
+        ((this.counters.done(reader) - goal) | 0) >= 0 ||
         this.counters.pending(reader) === 0
       );
+    begin();
+    return () => {
+      this.callbacks.processCallbacks();
+      let done = reached();
+      if (done && !handedOver && this.handover !== undefined) {
+        // What they have handed over is on the stack or with whoever took it, who will not hand
+        // it over again: the second goals cover it (3 of Handover, 4 of Callbacks).
+        handedOver = true;
+        this.callbacks.help(true);
+        note();
+        this.callbacks.processCallbacks();
+        done = reached();
+      }
       // A thread that closed meanwhile has left blocks behind, of which another one may have
       // charge by now: what there is to wait for is noted anew. Pairs with: `Orphans.leave`.
-      if (this.#orphans.departures === departures) return done;
-      note();
+      if (this.orphans.departures === departures) {
+        if (!done) this.callbacks.doubt();
+        return done;
+      }
+      begin();
       return false;
     };
   }
 
   // Reports
 
-  /** Callbacks of all threads that wait, orphans included. */
+  /**
+   * Callbacks of all threads that wait, orphans and what is handed over included.
+   * One that changes hands meanwhile may be counted twice. It would be missed if its new place were
+   * looked at before it came and the old one after it went; then a counter of
+   * those who took or gave has moved, and the count is taken anew.
+   */
   pendingOfAll(): number {
-    let pending = this.#orphans.count;
-    for (let reader = 0; reader < this.readers.count; reader++) {
-      pending += this.counters.pending(reader);
+    const { counters, handover, orphans, readers } = this;
+    const moves = () => {
+      let sum = 0;
+      for (let reader = 0; reader < readers.count; reader++) {
+        sum += counters.enqueued(reader) + counters.handed(reader);
+      }
+      return sum;
+    };
+    for (let tries = COUNT_TRIES;; tries--) {
+      const before = moves();
+      let pending = orphans.count + (handover?.count ?? 0);
+      for (let reader = 0; reader < readers.count; reader++) {
+        pending += counters.pending(reader);
+      }
+      if (tries === 1 || moves() === before) return pending;
     }
-    return pending;
   }
 
   /**
@@ -549,10 +654,7 @@ export class Membership {
     this.#closed = true;
     globalThis.removeEventListener?.("error", this.#onUncaught);
     this.reader.goOffline();
-    // Where nobody is reading, everything is reclaimed here and now, what others left included.
-    this.callbacks.adopt();
-    this.callbacks.processCallbacks();
-    this.callbacks.processCallbacks();
+    this.callbacks.finish();
     this.reader.close();
     this.#departing = true;
     this.callbacks.leave();
@@ -576,11 +678,34 @@ export class Membership {
     return () => this.#onClose.delete(hook);
   }
 
+  /**
+   * Takes over what a reclaimer had that has been proven dead: its thread
+   * runs no more and never will. Others that have the same proof wait.
+   *
+   * @param dead The reclaimer, as the holder of the claim.
+   */
+  bury(dead: number): void {
+    const { callbacks, counters, handover, heap, readers, words } = this;
+    if (handover?.holder !== dead) return;
+    const index = handover.reclaimer;
+    Atomics.store(words, readers.slot(index), 0);
+    callbacks.leaveFor(counters.line(index));
+    const name = readers.nameOf(index);
+    readers.setName(index, 0);
+    if (name !== 0) this.retire(name);
+    heap.flushFor(magazinesOf(this.#places, index));
+    readers.unregister(index);
+    handover.resign(dead);
+    callbacks.help(true);
+  }
+
   #leave(): void {
     if (this.#left) return;
     this.#left = true;
     this.heap.detach();
     this.readers.unregister(this.index);
+    // The reclaimer ends with the last other thread.
+    this.handover?.wake();
   }
 }
 

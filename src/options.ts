@@ -47,14 +47,27 @@ export interface RcuOptions {
    */
   detector?: "scan" | "classic" | "tree" | { type: "tree"; fanout: number };
   /**
-   * When callbacks run.
+   * When callbacks run, and by which thread deferred frees are done.
    *
    * @default {immediate}
    */
   callbacks?: CallbackPolicy;
   /**
-   * Pending callbacks of one thread that count as overload, from 1: beyond
-   * it, the updater waits up to 1 ms for a grace period, once per so many.
+   * With `callbacks: { mode: "offloaded" }`: whether a worker is started that
+   * reclaims. It takes one of `maxReaders`, and needs `--allow-read` where the package is a local
+   * file, `--allow-import` where it comes from a URL. It ends with the domain,
+   * and whenever it has had nothing to do for a second, so that it keeps no
+   * program alive; it is started again when it is needed. If it cannot run, an
+   * `"error"` event says so, and every thread reclaims for itself.
+   *
+   * @default {"worker"}
+   */
+  reclaimer?: "worker" | "none";
+  /**
+   * Pending callbacks of one thread that count as overload, from 1; with
+   * `offloaded`, those of one thread and the reclaimer. Beyond it the updater
+   * helps to reclaim and waits for a grace period, once per so many: up to 1 ms
+   * for each so many that wait, 10 ms at most.
    *
    * @default {10000}
    */
@@ -88,6 +101,13 @@ export interface AttachOptions {
    * @default {""}
    */
   name?: string;
+  /**
+   * With `offloaded` callbacks: whether this thread, too, starts a worker that
+   * reclaims, as {@linkcode RcuOptions.reclaimer} says, whenever there is none.
+   *
+   * @default {"none"}
+   */
+  reclaimer?: "worker" | "none";
 }
 
 /**

@@ -1,6 +1,6 @@
 // The public face of a thread's membership.
 
-import { createDomain, openDomain } from "./_domain.ts";
+import { createDomain, openDomain, type OpenedDomain } from "./_domain.ts";
 import type { GracePeriodCookie } from "./grace_periods/cookie.ts";
 import { Membership } from "./_membership.ts";
 import { show } from "./memory/_codec.ts";
@@ -13,6 +13,8 @@ import type {
   SynchronizeOptions,
   SynchronizeSyncOptions,
 } from "./options.ts";
+import { ReclaimerHost } from "./_reclaimer_host.ts";
+import { buryIfDead } from "./_reclaimer_death.ts";
 import { OpenSection, type ReadSection } from "./readers/section.ts";
 import type { RcuStats, ReaderStats } from "./stats.ts";
 
@@ -76,14 +78,17 @@ export class Rcu extends EventTarget implements Disposable {
     };
   }
 
-  private constructor(handle: RcuHandle, words: Int32Array, name: string) {
+  private constructor({ handle, words, name, startsReclaimer }: OpenedDomain) {
     super();
     this.handle = handle;
+    const report = (error: unknown) => this.#report(error);
     const membership = new Membership(words, name, {
-      onError: (error) => this.#report(error),
+      onError: report,
+      onSilence: () => void buryIfDead(handle.id, membership),
     });
     this.#membership = membership;
     this.memory = arenaOf(membership);
+    if (startsReclaimer) new ReclaimerHost(handle, membership, report).start();
   }
 
   /**
@@ -104,8 +109,7 @@ export class Rcu extends EventTarget implements Disposable {
    * ```
    */
   static create(options: RcuOptions = {}): Rcu {
-    const { handle, words, name } = createDomain(options);
-    return new Rcu(handle, words, name);
+    return new Rcu(createDomain(options));
   }
 
   /**
@@ -128,8 +132,7 @@ export class Rcu extends EventTarget implements Disposable {
    * ```
    */
   static attach(handle: RcuHandle, options: AttachOptions = {}): Rcu {
-    const { words, name } = openDomain(handle, options);
-    return new Rcu(handle, words, name);
+    return new Rcu(openDomain(handle, options));
   }
 
   /** This thread's number in statistics and stall reports, from 0. */

@@ -2,13 +2,15 @@
 
 import { assert, assertEquals } from "@std/assert";
 import { Rcu, type RcuOptions } from "../mod.ts";
-import { CALLBACK_WORDS } from "../src/callbacks/_callbacks.ts";
+import { CALLBACK_WORDS } from "../src/callbacks/_counters.ts";
 import {
   HEADER_DETECTOR,
   HEADER_MAX_READERS,
   layout,
   magazinesOf,
 } from "../src/_layout.ts";
+import { until } from "./_workers.ts";
+import { membershipOf } from "../src/rcu.ts";
 import type { Address, MemoryAudit } from "../src/memory/arena.ts";
 import { HEAP_WORDS, PAGE_ENTRY_WORDS } from "../src/memory/_heap.ts";
 import {
@@ -168,6 +170,9 @@ export function assertLists(words: Int32Array): void {
       walk(words[line + list], deferred, `reader ${reader}, list ${list}`);
     }
   }
+  // As in src/callbacks/_handover.ts.
+  const handedOver = walk(words[places.handover], deferred, "handed over");
+  assertEquals(words[places.handover + 1], handedOver, "handed over: count");
   const orphans = walk(words[places.orphans + 1], deferred, "orphans");
   assertEquals(words[places.orphans + 2], orphans, "orphans: count");
   assertEquals(
@@ -175,6 +180,17 @@ export function assertLists(words: Int32Array): void {
     free.size + deferred.size,
     "blocks tagged free or deferred, blocks listed",
   );
+}
+
+/**
+ * Who is the reclaimer.
+ *
+ * @param words The domain's words.
+ * @returns Its index, or -1.
+ */
+export function claimOf(words: Int32Array): number {
+  // As in src/callbacks/_handover.ts.
+  return (Atomics.load(words, placesOf(words).handover + 3) & 0x1fff) - 1;
 }
 
 /**
@@ -196,12 +212,30 @@ export async function withDomain(
   const { live } = assertAddsUp(rcu.memory.audit());
   const kept = await use(rcu) ?? 0;
   await rcu.barrier();
+  if (rcu.stats().callbacks.pending === 0 && isOffloaded(rcu)) {
+    // A reclaimer ends with the last other thread, and only then has it left nothing.
+    rcu.close();
+    await until("no reclaimer", () => claimOf(rcu.memory.words) < 0);
+    using last = Rcu.attach(rcu.handle);
+    const alone = () => last.stats().readers.length === 1;
+    await until("no reclaimer", alone);
+    assertNothingLeft(last, live + kept);
+  } else {
+    assertNothingLeft(rcu, live + kept);
+  }
+}
+
+function isOffloaded(rcu: Rcu): boolean {
+  return membershipOf(rcu, "audit").handover !== undefined;
+}
+
+function assertNothingLeft(rcu: Rcu, live: number): void {
   const { callbacks, memory, readers } = rcu.stats();
   assertAddsUp(memory);
   assertLists(rcu.memory.words);
   assertEquals(
     { live: memory.live, deferred: memory.deferred, ...callbacks },
-    { ...callbacks, live: live + kept, deferred: 0, pending: 0 },
+    { ...callbacks, live, deferred: 0, pending: 0 },
   );
   assertEquals(readers.map(({ id }) => id), [rcu.readerId]);
 }

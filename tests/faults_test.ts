@@ -8,14 +8,20 @@ import {
   RcuCell,
   RcuMap,
   RcuMemoryError,
+  type RcuOptions,
   string,
   u32,
 } from "../mod.ts";
 import { assertAddsUp, assertLists } from "./_audit.ts";
 import { settle } from "./_settle.ts";
 
-function domain(): Rcu {
-  return Rcu.create({ capacity: 2 ** 22, maxReaders: 8, debug: true });
+function domain(options: RcuOptions = {}): Rcu {
+  return Rcu.create({
+    capacity: 2 ** 22,
+    maxReaders: 8,
+    debug: true,
+    ...options,
+  });
 }
 
 /** Lets errors be counted instead of printed. */
@@ -224,7 +230,7 @@ Deno.test("aborted waits for a change leave nothing behind that the next change 
 });
 
 Deno.test("an allocation that waits for other threads' blocks is offline meanwhile", () => {
-  using rcu = domain();
+  using rcu = domain({ stallTimeout: 200 });
   using waiting = Rcu.attach(rcu.handle);
   const cell = RcuCell.open(waiting, "c", { value: u32, initial: 1 });
   // Blocks that the other thread has deferred, and nothing else that would do.

@@ -77,6 +77,7 @@ Deno.test("a handle with a buffer of the wrong shape is a TypeError", () =>
 
 Deno.test("a handle with a foreign, cut or padded buffer is a TypeError", () =>
   withDomain({}, ({ handle }) => {
+    const { version } = handle;
     const foreign = new SharedArrayBuffer(2 ** 22);
     const why = "must hold a buffer that Rcu.create() laid out";
     refuses({ ...handle, buffer: foreign }, why);
@@ -87,7 +88,7 @@ Deno.test("a handle with a foreign, cut or padded buffer is a TypeError", () =>
     }
     const buffer = copyOf(handle.buffer, 2 ** 22);
     const words = new Int32Array(buffer);
-    const version = words[HEADER_VERSION]++;
+    words[HEADER_VERSION]++;
     refuses(
       { ...handle, buffer },
       `must have layout version ${version}: received ${version + 1}`,

@@ -2,28 +2,24 @@
 
 import type { Address } from "../memory/arena.ts";
 import type { Heap } from "../memory/_heap.ts";
-import { LINE } from "../memory/_size_classes.ts";
 import type { GracePeriodCookie } from "../grace_periods/cookie.ts";
 import type { GracePeriods } from "../grace_periods/_grace_periods.ts";
+import { Closures } from "./_closures.ts";
+import {
+  type CallbackCounters,
+  ENQUEUED,
+  HANDED,
+  INVOKED,
+  LATER,
+  NEXT,
+  PEAK,
+  WAIT,
+} from "./_counters.ts";
+import type { Handover } from "./_handover.ts";
 import type { Orphans } from "./_orphans.ts";
+import { emptySegment, leftIn, type Segment } from "./_segment.ts";
+import { type Throttle, UNLIMITED } from "./_throttle.ts";
 import { Timer } from "./_timer.ts";
-
-// A thread's line. It alone writes it.
-/** Deferred blocks that have no cookie yet. */
-const NEXT = 0;
-/** Deferred blocks of the segment that waits for the later period. */
-const LATER = 1;
-/** Deferred blocks of the segment that waits for the earlier one. */
-const WAIT = 2;
-/** Callbacks and frees ever enqueued in this record, by whichever thread had it. */
-const ENQUEUED = 3;
-/** Those of them that have been invoked or handed on. */
-const INVOKED = 4;
-/** The largest difference of the two so far. */
-const PEAK = 5;
-
-/** Words of one thread's line. */
-export const CALLBACK_WORDS: number = LINE;
 
 /** Enqueueings between two looks at the segments. */
 const INTERVAL = 64;
@@ -32,12 +28,24 @@ const INTERVAL = 64;
 const SHORTEST_PAUSE = 0;
 const LONGEST_PAUSE = 10;
 
-/** A segment that waits: its blocks hang on a word of the line, its closures here. */
-interface Segment {
-  readonly head: Address;
-  cookie: GracePeriodCookie | undefined;
-  closures: (() => void)[];
-  frees: number;
+/** What a thread's callbacks report, and how they are done. */
+export interface CallbackSettings {
+  /** Callbacks that wait and count as overload. */
+  highWater: number;
+  /** The limit of the policy `throttled`. */
+  throttle: Throttle | undefined;
+  /** The stack of the policy `offloaded`. */
+  handover: Handover | undefined;
+  /** Whether the thread hands over, which the reclaimer does not. */
+  handsOver: boolean;
+  /** A callback threw. */
+  onError(error: unknown): void;
+  /** Overload: how many times highWater wait. */
+  onForced(times: number): void;
+  /** The reclaimer gives no sign of life. */
+  onSilence(): void;
+  /** Nothing waits any more. */
+  onIdle(): void;
 }
 
 /**
@@ -51,7 +59,12 @@ interface Segment {
  *    word that another thread writes: its cost does not depend on how many
  *    threads there are. The global words are looked at every INTERVAL calls.
  * 2. A block is on exactly one list: its tag carries the link.
- * 3. A segment runs only when `poll` has said that its period has ended.
+ * 3. A segment runs only when `poll` has said that its period has ended. It
+ *    keeps its place, and its cookie, until all of it has run.
+ * 4. With a reclaimer, NEXT's blocks go to the {@linkcode Handover} where they
+ *    would be stamped; its closures are stamped here. What a thread has taken from there it
+ *    never hands over again (`#keep`), so that a barrier has to look at two
+ *    generations of goals and not at any number of them.
  */
 export class Callbacks {
   readonly #words: Int32Array;
@@ -59,67 +72,95 @@ export class Callbacks {
   readonly #heap: Heap;
   readonly #periods: GracePeriods;
   readonly #orphans: Orphans;
-  readonly #onError: (error: unknown) => void;
-  readonly #onIdle: () => void;
+  readonly #counters: CallbackCounters;
+  readonly #settings: CallbackSettings;
+  readonly #throttle: Throttle | undefined;
+  readonly #handover: Handover | undefined;
+  readonly #handsOver: boolean;
   readonly #highWater: number;
-  readonly #onForced: () => void;
 
   #next: (() => void)[] = [];
-  #ready: (() => void)[] = [];
   #nextCount = 0;
+  /** The tag of NEXT's last block. */
+  #nextTail: Address = 0;
+  /** Whether NEXT holds blocks that were handed over before. */
+  #keep = false;
   #wait: Segment;
   #later: Segment;
   #enqueued: number;
   #invoked: number;
+  #handed: number;
   #peak: number;
   #closures = 0;
   #quota = INTERVAL;
   #forceAt: number;
-  #running = false;
   #left = false;
+  /** Ready callbacks wait for a later turn. */
+  #plugged = false;
   #pause = SHORTEST_PAUSE;
+  readonly #ready: Closures;
   readonly #timer = new Timer();
   readonly #onTurn = (): void => this.#turn();
 
   constructor(
     words: Int32Array,
-    base: Address,
+    reader: number,
     heap: Heap,
     periods: GracePeriods,
     orphans: Orphans,
-    options: {
-      highWater: number;
-      onError: (error: unknown) => void;
-      onForced: () => void;
-      onIdle: () => void;
-    },
+    counters: CallbackCounters,
+    settings: CallbackSettings,
   ) {
     this.#words = words;
+    const base = counters.line(reader);
     this.#base = base;
     this.#heap = heap;
     this.#periods = periods;
     this.#orphans = orphans;
-    this.#highWater = options.highWater;
-    this.#onError = options.onError;
-    this.#onForced = options.onForced;
-    this.#onIdle = options.onIdle;
-    this.#forceAt = options.highWater;
-    this.#wait = segment(base + WAIT);
-    this.#later = segment(base + LATER);
+    this.#counters = counters;
+    this.#settings = settings;
+    this.#throttle = settings.throttle;
+    this.#handover = settings.handover;
+    this.#handsOver = settings.handsOver;
+    this.#highWater = settings.highWater;
+    this.#forceAt = settings.highWater;
+    this.#ready = new Closures(settings.onError, (count) => {
+      this.#closures -= count;
+      this.#countInvoked(count);
+    });
+    this.#wait = emptySegment(base + WAIT);
+    this.#later = emptySegment(base + LATER);
     // The counters belong to the record, not to its thread: a barrier that began while another
     // thread had it still counts right.
     this.#enqueued = Atomics.load(words, base + ENQUEUED);
     this.#invoked = Atomics.load(words, base + INVOKED);
+    this.#handed = Atomics.load(words, base + HANDED);
     this.#peak = 0;
     Atomics.store(words, base + PEAK, 0);
   }
 
-  /** Callbacks and frees of this thread that have not been invoked. */
+  /** Callbacks and frees of this thread that have been neither invoked nor handed on. */
   get pending(): number {
-    return (this.#enqueued - this.#invoked) | 0;
+    return (this.#enqueued - this.#invoked - this.#handed) | 0;
   }
 
-  /** Deferred frees among them. */
+  /** Callbacks and frees that this record has ever invoked, modulo 2³². */
+  get invoked(): number {
+    return this.#invoked;
+  }
+
+  /** What counts as overload: with a reclaimer, what has been handed over and not freed as well. */
+  get backlog(): number {
+    const handover = this.#handover;
+    if (handover === undefined) return this.pending;
+    const { reclaimer } = handover;
+    const taken = reclaimer < 0 || !this.#handsOver
+      ? 0
+      : this.#counters.pending(reclaimer);
+    return this.pending + handover.count + taken;
+  }
+
+  /** Deferred frees among those that are pending in this thread. */
   get frees(): number {
     return this.pending - this.#closures;
   }
@@ -131,7 +172,7 @@ export class Callbacks {
 
   /** Whether callbacks are being invoked right now. */
   get running(): boolean {
-    return this.#running;
+    return this.#ready.running;
   }
 
   /**
@@ -141,10 +182,7 @@ export class Callbacks {
    * @param tag Its tag.
    */
   deferFree(block: Address, tag: Address): void {
-    const words = this.#words;
-    const head = this.#base + NEXT;
-    this.#heap.linkDeferred(tag, words[head]);
-    words[head] = block;
+    this.#link(block, tag);
     this.#enqueue();
   }
 
@@ -158,6 +196,16 @@ export class Callbacks {
     this.#closures++;
     this.#timer.keepAlive(true);
     this.#enqueue();
+  }
+
+  /** Puts a block before the others in NEXT. */
+  #link(block: Address, tag: Address): void {
+    const words = this.#words;
+    const head = this.#base + NEXT;
+    const first = words[head];
+    if (first === 0) this.#nextTail = tag;
+    this.#heap.linkDeferred(tag, first);
+    words[head] = block;
   }
 
   #enqueue(): void {
@@ -180,37 +228,94 @@ export class Callbacks {
    */
   checkCallbacks(): void {
     if (this.#quota > 0) return;
-    this.processCallbacks();
-    if (this.pending >= this.#forceAt) {
-      // Once per highWater, not on every call: the 2009 fault.
-      this.#forceAt = this.pending + this.#highWater;
-      this.#onForced();
-      this.processCallbacks();
-    }
-    if (this.pending < this.#highWater) this.#forceAt = this.#highWater;
+    this.processCallbacks(true);
+    const backlog = this.backlog;
+    if (backlog >= this.#forceAt) this.#force(backlog);
+    else if (backlog < this.#highWater) this.#forceAt = this.#highWater;
   }
 
-  /** Moves the segments on as far as periods have ended, and invokes what is ready. */
-  processCallbacks(): void {
+  /** Overload: reclaims for those who fall behind or have left, too. */
+  #force(backlog: number): void {
+    // What follows may come back here.
+    this.#forceAt = backlog + this.#highWater;
+    this.adopt();
+    this.help(false);
+    this.processCallbacks();
+    this.#settings.onForced(Math.floor(backlog / this.#highWater));
+    this.processCallbacks();
+    // Once per highWater further callbacks, not on every one: the 2009 fault.
+    const left = this.backlog;
+    this.#forceAt = this.#highWater + (left < this.#highWater ? 0 : left);
+  }
+
+  /**
+   * Moves the segments on as far as periods have ended, and invokes what is ready.
+   *
+   * @param limited Whether the policy decides: how many are invoked, and whether the reclaimer
+   * gets NEXT. Otherwise all that can be done is done here and now.
+   */
+  processCallbacks(limited = false): void {
     this.#quota = INTERVAL;
     const pending = this.pending;
     if (pending > this.#peak) {
       this.#peak = pending;
       Atomics.store(this.#words, this.#base + PEAK, pending);
     }
+    this.#throttle?.watch(pending);
     // Twice at most: what a callback enqueues is for a later call, or a callback
     // that enqueues itself would never let go of the thread.
     for (let pass = 0; pass < 2; pass++) {
+      if (limited && this.#handsOver) this.#handOver();
       const wait = this.#wait;
       if (this.#nextCount > 0) {
         if (wait.cookie === undefined) this.#stamp(wait);
         else if (this.#later.cookie === undefined) this.#stamp(this.#later);
       }
       if (wait.cookie === undefined || !this.#periods.poll(wait.cookie)) break;
+      const most = limited && this.#throttle !== undefined
+        ? this.#throttle.allowance
+        : UNLIMITED;
+      if (most < leftIn(wait)) {
+        this.#plug();
+        if (most > 0) this.invokeCallbacks(wait, most);
+        break;
+      }
       this.#wait = this.#later;
       this.#later = wait;
-      this.invokeCallbacks(wait);
+      this.invokeCallbacks(wait, most);
     }
+  }
+
+  /** Sees to it that the rest of a batch has its turn, `plugTicks` from now. */
+  #plug(): void {
+    if (this.#plugged) return;
+    this.#plugged = true;
+    this.#timer.stop();
+    this.#timer.start(this.#onTurn, this.#throttle!.plugTicks);
+  }
+
+  /** Hands NEXT's blocks to the reclaimer, if there is one that keeps up. */
+  #handOver(): void {
+    const frees = this.#nextCount - this.#next.length;
+    if (frees === 0 || this.#keep) return;
+    const handover = this.#handover!;
+    if (!handover.alive) {
+      this.doubt();
+      // A few frees are no reason to start a thread.
+      if (frees >= INTERVAL) handover.want();
+      this.help(false);
+      return;
+    }
+    if (this.backlog >= this.#highWater) return;
+    const words = this.#words;
+    const head = words[this.#base + NEXT];
+    words[this.#base + NEXT] = 0;
+    this.#nextCount = this.#next.length;
+    handover.push(head, this.#nextTail, frees);
+    this.#countHanded(frees);
+    handover.wake();
+    // Pairs with: `resign`. If the reclaimer has gone meanwhile, it may not have seen our list.
+    if (handover.holder === 0) this.help(true);
   }
 
   /** Gives what NEXT holds a cookie. */
@@ -220,8 +325,10 @@ export class Callbacks {
     segment.cookie = this.#periods.start();
     segment.closures = this.#next;
     segment.frees = this.#nextCount - this.#next.length;
+    segment.done = 0;
     this.#next = [];
     this.#nextCount = 0;
+    this.#keep = false;
     words[segment.head] = words[this.#base + NEXT];
     words[this.#base + NEXT] = 0;
   }
@@ -230,12 +337,18 @@ export class Callbacks {
    * Frees and runs what a segment holds: its period has ended.
    *
    * @param ready The segment.
+   * @param most How much of it at most.
    */
-  invokeCallbacks(ready: Segment): void {
-    const { closures, frees } = ready;
+  invokeCallbacks(ready: Segment, most: number): void {
+    const { closures, done } = ready;
+    const frees = Math.min(ready.frees, most);
+    const end = Math.min(closures.length, done + most - frees);
+    // Before anything is done: closures may come back here.
+    this.#throttle?.spend(frees + end - done);
     const heap = this.#heap;
     const words = this.#words;
-    for (let block = words[ready.head]; block !== 0;) {
+    let block = words[ready.head];
+    for (let left = frees; left > 0; left--) {
       const tag = heap.tagOf(block);
       const next = heap.nextDeferred(tag);
       // The head moves first: whoever takes the list over finds the rest.
@@ -243,50 +356,46 @@ export class Callbacks {
       heap.release(block, tag);
       block = next;
     }
-    ready.cookie = undefined;
-    ready.closures = [];
-    ready.frees = 0;
-    this.#countInvoked(frees);
-    if (closures.length > 0) this.#run(closures);
-  }
-
-  /** Runs closures, or leaves them to the call that is already running some. */
-  #run(closures: (() => void)[]): void {
-    // One by one: a call cannot have as many arguments as there may be closures.
-    for (const closure of closures) this.#ready.push(closure);
-    if (this.#running) return;
-    this.#running = true;
-    try {
-      // A callback may wait for memory and so make further ones ready: they queue up behind.
-      for (let i = 0; i < this.#ready.length; i++) {
-        try {
-          this.#ready[i]();
-        } catch (error) {
-          this.#onError(error);
-        }
-      }
-    } finally {
-      const count = this.#ready.length;
-      this.#ready = [];
-      this.#running = false;
-      this.#closures -= count;
-      this.#countInvoked(count);
+    ready.frees -= frees;
+    ready.done = end;
+    if (block === 0 && end === closures.length) {
+      ready.cookie = undefined;
+      ready.closures = [];
+      ready.done = 0;
     }
+    this.#countInvoked(frees);
+    if (end > done) this.#ready.run(closures, done, end);
   }
 
   #countInvoked(count: number): void {
     this.#invoked = (this.#invoked + count) | 0;
     // Pairs with: `barrier`, which returns when this covers what it found enqueued.
     Atomics.store(this.#words, this.#base + INVOKED, this.#invoked);
+    this.#rest();
+  }
+
+  /** Counts blocks that others can find by now. */
+  #countHanded(count: number): void {
+    this.#handed = (this.#handed + count) | 0;
+    // Pairs with: `barrier`, as above.
+    Atomics.store(this.#words, this.#base + HANDED, this.#handed);
+    this.#rest();
+  }
+
+  /** Something has been done: perhaps all. */
+  #rest(): void {
+    this.#throttle?.watch(this.pending);
     if (this.#closures === 0) this.#timer.keepAlive(false);
     if (this.pending !== 0) return;
     if (this.#left) this.#timer.stop();
-    this.#onIdle();
+    this.#settings.onIdle();
   }
 
   #turn(): void {
+    this.#plugged = false;
+    this.#throttle?.replenish();
     if (!this.#left) this.adopt();
-    this.processCallbacks();
+    this.processCallbacks(true);
     if (this.pending === 0) {
       this.#pause = SHORTEST_PAUSE;
       return;
@@ -297,17 +406,54 @@ export class Callbacks {
 
   /** Takes over what threads that left had deferred. */
   adopt(): void {
-    const words = this.#words;
-    const head = this.#base + NEXT;
     let block = this.#orphans.take((count) => this.#countEnqueued(count));
     while (block !== 0) {
       const tag = this.#heap.tagOf(block);
       const next = this.#heap.nextDeferred(tag);
-      this.#heap.linkDeferred(tag, words[head]);
-      words[head] = block;
+      this.#link(block, tag);
       this.#nextCount++;
       block = next;
     }
+  }
+
+  /**
+   * Takes over what has been handed to the reclaimer and waits for it.
+   *
+   * @param wait Whether to wait for a thread that is doing so now: then, whatever
+   * had been handed over before is counted as some thread's own afterwards.
+   */
+  help(wait: boolean): void {
+    const taken = this.#handover?.take(
+      wait,
+      (count) => this.#countEnqueued(count),
+    );
+    if (taken === undefined) return;
+    const words = this.#words;
+    const head = this.#base + NEXT;
+    const first = words[head];
+    if (first === 0) this.#nextTail = taken.tail;
+    this.#heap.linkDeferred(taken.tail, first);
+    words[head] = taken.head;
+    this.#nextCount += taken.count;
+    this.#keep = true;
+  }
+
+  /** Has it looked into if the reclaimer gives no sign of life. */
+  doubt(): void {
+    if (this.#handover?.isDoubtful) this.#settings.onSilence();
+  }
+
+  /** Does before the thread leaves what can be done at once. */
+  finish(): void {
+    if (this.#handsOver && this.#handover!.alive) {
+      this.processCallbacks(true);
+      return;
+    }
+    // Where nobody is reading, everything is reclaimed here and now, what others left included.
+    this.help(true);
+    this.adopt();
+    this.processCallbacks();
+    this.processCallbacks();
   }
 
   /**
@@ -327,76 +473,26 @@ export class Callbacks {
       frees += segment.frees;
       segment.frees = 0;
     }
-    this.#countInvoked(frees);
-  }
-}
-
-function segment(head: Address): Segment {
-  return { head, cookie: undefined, closures: [], frees: 0 };
-}
-
-/** The counters of every record, for barriers and statistics. */
-export class CallbackCounters {
-  readonly #words: Int32Array;
-  readonly #base: Address;
-
-  constructor(words: Int32Array, base: Address) {
-    this.#words = words;
-    this.#base = base;
+    this.#countHanded(frees);
   }
 
   /**
-   * Where a reader's line is.
+   * Hands every deferred block of a thread on that is dead.
    *
-   * @param reader The reader.
-   * @returns The address of its line.
+   * @param line The thread's line.
    */
-  line(reader: number): Address {
-    return this.#base + reader * CALLBACK_WORDS;
-  }
-
-  /**
-   * How many callbacks a record has ever got.
-   *
-   * @param reader The record.
-   * @returns The count, modulo 2³².
-   */
-  enqueued(reader: number): number {
-    return Atomics.load(this.#words, this.line(reader) + ENQUEUED);
-  }
-
-  /**
-   * How many callbacks of a record have been invoked or handed on.
-   *
-   * @param reader The record.
-   * @returns The count, modulo 2³².
-   */
-  invoked(reader: number): number {
-    return Atomics.load(this.#words, this.line(reader) + INVOKED);
-  }
-
-  /**
-   * How many callbacks of a record wait.
-   *
-   * @param reader The record.
-   * @returns The number.
-   */
-  pending(reader: number): number {
-    // INVOKED first: it never passes ENQUEUED, so the difference is not negative.
-    const invoked = this.invoked(reader);
-    return (this.enqueued(reader) - invoked) | 0;
-  }
-
-  /**
-   * The most callbacks that a record's thread had waiting when it looked.
-   *
-   * @param reader The record.
-   * @returns The number.
-   */
-  peak(reader: number): number {
-    return Math.max(
-      Atomics.load(this.#words, this.line(reader) + PEAK),
-      this.pending(reader),
-    );
+  leaveFor(line: Address): void {
+    const words = this.#words;
+    const heap = this.#heap;
+    for (const list of [NEXT, WAIT, LATER]) {
+      let count = 0;
+      for (let block = words[line + list]; block !== 0; count++) {
+        block = heap.nextDeferred(heap.tagOf(block));
+      }
+      this.#orphans.leave(words[line + list], count);
+      words[line + list] = 0;
+      // Pairs with: `barrier`, as in `leave`.
+      Atomics.add(words, line + HANDED, count);
+    }
   }
 }

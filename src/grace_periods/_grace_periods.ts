@@ -133,8 +133,17 @@ export class GracePeriods {
   }
 }
 
-/** Resolves in a later turn, after a time in ms or when the signal says so. */
-function turn(ms: number, signal: AbortSignal | undefined): Promise<void> {
+/**
+ * Waits for a later turn of the event loop.
+ *
+ * @param ms How long to wait at least.
+ * @param signal Ends the wait early.
+ * @returns A promise that keeps the process alive.
+ */
+export function turn(
+  ms: number,
+  signal: AbortSignal | undefined,
+): Promise<void> {
   return new Promise((resolve) => {
     const done = () => {
       clearTimeout(timer);

@@ -10,6 +10,8 @@ const EPOCH = 1;
 const COMPLETED = LINE;
 const EXPEDITED = LINE + 1;
 const FORCED = LINE + 2;
+/** What the sequence was when a period was forced last. */
+const FORCED_PERIOD = LINE + 3;
 
 /** Words of the sequence and its counters. */
 export const SEQUENCE_WORDS: number = 2 * LINE;
@@ -142,9 +144,21 @@ export class Sequence {
     Atomics.add(this.#words, this.#base + EXPEDITED, 1);
   }
 
-  /** Counts a period that overload forced. */
+  /** Counts that overload has forced the period in progress. */
   countForced(): void {
+    Atomics.store(this.#words, this.#base + FORCED_PERIOD, this.current());
     Atomics.add(this.#words, this.#base + FORCED, 1);
+  }
+
+  /**
+   * Whether somebody has forced the period in progress lately.
+   *
+   * @param seen What {@linkcode forced} was when it was looked at last.
+   * @returns `true` if so.
+   */
+  wasForced(seen: number): boolean {
+    return this.forced !== seen &&
+      Atomics.load(this.#words, this.#base + FORCED_PERIOD) === this.current();
   }
 
   /** Waits that asked for an expedited period. */

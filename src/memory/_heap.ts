@@ -93,9 +93,9 @@ export interface HeapPlace {
  *
  * 1. A block on a magazine belongs to the magazine's thread; a block in the
  *    depot belongs to whoever holds the depot's lock; a live block to whoever
- *    allocated it; a deferred one to the thread that deferred it. A block
- *    changes hands only through a lock or through publication, so its tag has
- *    one writer at a time.
+ *    allocated it; a deferred one to the thread that deferred it or took it
+ *    over. A block changes hands only through a lock, through publication or
+ *    through the atomic push and take of a list, so its tag has one writer at a time.
  * 2. Tags are stored with `Atomics` all the same, because `audit` reads them
  *    from any thread. The owner reads back its own store plainly.
  * 3. A page's kind changes only under the page lock, and only while every one
@@ -325,9 +325,18 @@ export class Heap {
 
   /** Gives all of this thread's magazines to the depot, for other threads or for good. */
   flush(): void {
+    this.flushFor(this.#magazines);
+  }
+
+  /**
+   * Gives a thread's magazines to the depot.
+   *
+   * @param magazines They are this thread's, or those of one that is dead.
+   */
+  flushFor(magazines: Address): void {
     const words = this.words;
     for (let c = 0; c < CLASSES; c++) {
-      const magazine = this.#magazines + (c << 2);
+      const magazine = magazines + (c << 2);
       for (let turn = 0; turn < 2; turn++) {
         const chain = words[magazine + LOADED];
         words[magazine + LOADED] = 0;

@@ -119,6 +119,19 @@ export class ReaderTable {
   }
 
   /**
+   * Whether threads other than one hold records.
+   *
+   * @param index The one, or -1.
+   * @returns `true` while there are any.
+   */
+  hasOthers(index: number): boolean {
+    for (let other = 0; other < this.count; other++) {
+      if (other !== index && this.isRegistered(other)) return true;
+    }
+    return false;
+  }
+
+  /**
    * The block with a reader's name. To be followed inside a read section only.
    *
    * @param index The reader.

@@ -1,0 +1,73 @@
+// Starting the worker that reclaims, and starting it again.
+
+import type { Membership } from "./_membership.ts";
+import type { RcuHandle } from "./options.ts";
+
+/** Longest single wait for somebody who wants a reclaimer, in ms. */
+const WATCH = 10_000;
+
+/**
+ * Runs a domain's reclaimer in a worker, for as long as this thread is a member
+ * and there is work. A worker that has ended is started again when a thread
+ * wants it; nothing here keeps a program alive meanwhile.
+ */
+export class ReclaimerHost {
+  readonly #handle: RcuHandle;
+  readonly #membership: Membership;
+  readonly #report: (error: unknown) => void;
+
+  constructor(
+    handle: RcuHandle,
+    membership: Membership,
+    report: (error: unknown) => void,
+  ) {
+    this.#handle = handle;
+    this.#membership = membership;
+    this.#report = report;
+  }
+
+  /** Starts the worker. */
+  start(): void {
+    let worker: Worker;
+    try {
+      const url = new URL("./_reclaimer_worker.ts", import.meta.url);
+      worker = new Worker(url, { type: "module", name: "@grace/rcu" });
+    } catch (error) {
+      // Whoever creates an Rcu has had no chance to listen yet.
+      queueMicrotask(() => this.#fail(error));
+      return;
+    }
+    worker.onerror = (event) => {
+      event.preventDefault();
+      worker.terminate();
+      this.#fail(event.message);
+    };
+    worker.onmessage = ({ data: failure }: MessageEvent<string | null>) => {
+      worker.terminate();
+      if (failure === null) this.#watch();
+      else this.#fail(failure);
+    };
+    worker.postMessage(this.#handle);
+  }
+
+  #fail(why: unknown): void {
+    this.#report(
+      new Error(
+        `Cannot run the reclaimer as a worker must be able to: ${
+          why instanceof Error ? why.message : why
+        }; every thread reclaims for itself`,
+        { cause: why },
+      ),
+    );
+  }
+
+  async #watch(): Promise<void> {
+    const handover = this.#membership.handover!;
+    while (!this.#membership.closed) {
+      if (await handover.wanted(WATCH)) {
+        if (!this.#membership.closed) this.start();
+        return;
+      }
+    }
+  }
+}

@@ -1,0 +1,109 @@
+// A thread's callback line, and the counters of all of them.
+
+import type { Address } from "../memory/arena.ts";
+import { LINE } from "../memory/_size_classes.ts";
+
+// A thread's line. It alone writes it.
+/** Deferred blocks that have no cookie yet. */
+export const NEXT = 0;
+/** Deferred blocks of the segment that waits for the later period. */
+export const LATER = 1;
+/** Deferred blocks of the segment that waits for the earlier one. */
+export const WAIT = 2;
+/** Callbacks and frees ever enqueued in this record, by whichever thread had it. */
+export const ENQUEUED = 3;
+/** Those of them that have been invoked. */
+export const INVOKED = 4;
+/** The largest number that waited at once so far. */
+export const PEAK = 5;
+/** Those of them that have been handed on to other threads. */
+export const HANDED = 6;
+
+/** Words of one thread's line. */
+export const CALLBACK_WORDS: number = LINE;
+
+/** The counters of every record, for barriers and statistics. */
+export class CallbackCounters {
+  readonly #words: Int32Array;
+  readonly #base: Address;
+
+  constructor(words: Int32Array, base: Address) {
+    this.#words = words;
+    this.#base = base;
+  }
+
+  /**
+   * Where a reader's line is.
+   *
+   * @param reader The reader.
+   * @returns The address of its line.
+   */
+  line(reader: number): Address {
+    return this.#base + reader * CALLBACK_WORDS;
+  }
+
+  /**
+   * How many callbacks a record has ever got.
+   *
+   * @param reader The record.
+   * @returns The count, modulo 2³².
+   */
+  enqueued(reader: number): number {
+    return Atomics.load(this.#words, this.line(reader) + ENQUEUED);
+  }
+
+  /**
+   * How many callbacks of a record have been invoked.
+   *
+   * @param reader The record.
+   * @returns The count, modulo 2³².
+   */
+  invoked(reader: number): number {
+    return Atomics.load(this.#words, this.line(reader) + INVOKED);
+  }
+
+  /**
+   * How many callbacks of a record have been handed on to other threads.
+   *
+   * @param reader The record.
+   * @returns The count, modulo 2³².
+   */
+  handed(reader: number): number {
+    return Atomics.load(this.#words, this.line(reader) + HANDED);
+  }
+
+  /**
+   * How many callbacks of a record have been invoked or handed on.
+   *
+   * @param reader The record.
+   * @returns The count, modulo 2³².
+   */
+  done(reader: number): number {
+    return (this.invoked(reader) + this.handed(reader)) | 0;
+  }
+
+  /**
+   * How many callbacks of a record wait.
+   *
+   * @param reader The record.
+   * @returns The number.
+   */
+  pending(reader: number): number {
+    // What is done first: it never passes ENQUEUED, so the difference is not negative.
+    const done = this.done(reader);
+    return (this.enqueued(reader) - done) | 0;
+  }
+
+  /**
+   * The most callbacks that a record's thread had waiting when it looked.
+   *
+   * @param reader The record.
+   * @returns The number.
+   */
+  peak(reader: number): number {
+    return Math.max(
+      Atomics.load(this.#words, this.line(reader) + PEAK),
+      this.pending(reader),
+    );
+  }
+}

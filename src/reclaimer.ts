@@ -1,0 +1,162 @@
+// The thread that frees what others have deferred.
+
+import { reclaim } from "./callbacks/_reclaimer.ts";
+import { openDomain } from "./_domain.ts";
+import { turn } from "./grace_periods/_grace_periods.ts";
+import { HEADER_DETECTOR, HEADER_MAX_READERS, layout } from "./_layout.ts";
+import { BEAT_INTERVAL, Handover } from "./callbacks/_handover.ts";
+import { Membership } from "./_membership.ts";
+import { show } from "./memory/_codec.ts";
+import type { RcuHandle } from "./options.ts";
+import { readPolicy } from "./_policy.ts";
+import { whileAlive } from "./_reclaimer_death.ts";
+import { ReaderTable } from "./readers/_slots.ts";
+
+/** How a reclaimer runs. */
+export interface ReclaimerOptions {
+  /** Ends it: what it has not freed by then passes to other threads. */
+  signal?: AbortSignal;
+  /**
+   * Its name in statistics and stall reports.
+   *
+   * @default {"reclaimer"}
+   */
+  name?: string;
+}
+
+/**
+ * Makes the calling thread the reclaimer of a domain whose callbacks are
+ * `offloaded`: it frees what other threads defer. To be called in a worker of
+ * its own, because it naps, for up to 1 ms at a time, while grace periods last.
+ * It takes one of `maxReaders`.
+ *
+ * A domain has one reclaimer at a time; a further one stands by, without a slot,
+ * until the first has ended. The promise resolves when no other thread is a member and
+ * everything has been freed, or when the signal is aborted. A thread that ended without
+ * `close()` counts as a member for ever: then only the signal ends it. A reclaimer's worker
+ * that is terminated instead is noticed after 2 s of silence: until then what was
+ * handed over waits, and what it had taken does until its death is proven; then
+ * other threads take over both.
+ *
+ * @param handle The domain's handle.
+ * @param options A signal to end it, and a name.
+ * @returns A promise that keeps the thread's event loop alive until then.
+ * @throws {TypeError} If `handle` is not that of a domain, its callbacks are not
+ * `offloaded`, or the signal is none.
+ * @throws {RangeError} If `maxReaders` threads are registered already.
+ *
+ * @example In a worker of one's own
+ * ```ts
+ * import { Rcu, runReclaimer } from "@grace/rcu";
+ * import { assertEquals } from "@std/assert";
+ *
+ * const rcu = Rcu.create({
+ *   callbacks: { mode: "offloaded" },
+ *   reclaimer: "none",
+ * });
+ * // In the worker: self.onmessage = ({ data }) => runReclaimer(data);
+ * const done = runReclaimer(rcu.handle);
+ * for (let i = 0; i < 1000; i++) rcu.deferFree(rcu.memory.allocate(8));
+ * await rcu.barrier();
+ * assertEquals(rcu.memory.audit().deferred, 0);
+ * rcu.close();
+ * await done; // It was alone.
+ * ```
+ */
+export async function runReclaimer(
+  handle: RcuHandle,
+  options: ReclaimerOptions = {},
+): Promise<void> {
+  const { signal, name = "reclaimer" } = options;
+  if (signal !== undefined && !(signal instanceof AbortSignal)) {
+    throw new TypeError(
+      `Cannot run a reclaimer as the signal must be an AbortSignal: received ${
+        show(signal)
+      }`,
+    );
+  }
+  await serve(handle, name, signal, Infinity, true);
+}
+
+/**
+ * As {@linkcode runReclaimer}, for a worker that may be started again: it ends
+ * if there is another reclaimer, and after some time without work.
+ *
+ * @param handle The domain's handle.
+ * @param idleTimeout That time, in ms.
+ */
+export async function runIdleReclaimer(
+  handle: RcuHandle,
+  idleTimeout: number,
+): Promise<void> {
+  await serve(handle, "reclaimer", undefined, idleTimeout, false);
+}
+
+async function serve(
+  handle: RcuHandle,
+  name: string,
+  signal: AbortSignal | undefined,
+  idleTimeout: number,
+  standsBy: boolean,
+): Promise<void> {
+  const { words } = openDomain(handle, { name });
+  const { mode } = readPolicy(words);
+  if (mode !== "offloaded") {
+    throw new TypeError(
+      `Cannot run a reclaimer as the domain's callbacks.mode must be "offloaded": received "${mode}"`,
+    );
+  }
+  const maxReaders = words[HEADER_MAX_READERS];
+  const places = layout(words.length, maxReaders, words[HEADER_DETECTOR]);
+  const readers = new ReaderTable(words, places.readers, maxReaders);
+  while (!signal?.aborted && readers.hasOthers(-1)) {
+    if (!Handover.hasReclaimer(words, places.handover)) {
+      if (await serveAsMember(handle.id, words, name, signal, idleTimeout)) {
+        return;
+      }
+    } else if (!standsBy) return;
+    await turn(BEAT_INTERVAL, signal);
+  }
+}
+
+/** Serves unless another thread is faster; says whether it did. */
+async function serveAsMember(
+  id: string,
+  words: Int32Array,
+  name: string,
+  signal: AbortSignal | undefined,
+  idleTimeout: number,
+): Promise<boolean> {
+  let served = false;
+  const onError = (error: unknown) => console.error(error);
+  const membership = new Membership(words, name, { onError }, true);
+  const { index, owner, policy, readers } = membership;
+  const handover = membership.handover!;
+  try {
+    await whileAlive(id, owner, async () => {
+      if (policy.mode !== "offloaded" || !handover.claim(owner)) return;
+      served = true;
+      try {
+        await reclaim({
+          words,
+          nap: readers.nap(index),
+          callbacks: membership.callbacks,
+          handover,
+          heap: membership.heap,
+          orphans: membership.orphans,
+          delay: policy.delay,
+          realTime: policy.realTime,
+          idleTimeout,
+          signal,
+          isAlone: () => !readers.hasOthers(index),
+        });
+      } finally {
+        handover.resign(owner);
+      }
+    });
+  } finally {
+    // Whatever came in before the claim was given back is taken, and freed or left to others.
+    membership.close();
+  }
+  return served;
+}
