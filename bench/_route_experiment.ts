@@ -33,10 +33,10 @@ const FULL: Length = {
   situations: SITUATIONS,
 };
 const QUICK: Length = {
-  rounds: 5,
+  rounds: 8,
   warmUp: 1000,
   patience: 500,
-  time: 3000,
+  time: 4000,
   overhead: 400,
   situations: SITUATIONS.slice(-1),
 };
