@@ -114,9 +114,10 @@ export function anyFailed(outcomes: Outcome[]): boolean {
 async function report(
   { quick, output, experiments }: ReportOptions,
 ): Promise<Outcome[]> {
-  // Before anything is measured that could not be written down.
-  (await Deno.open(output, { create: true, append: true })).close();
-  if (experiments.some(({ routes }) => routes)) await fetchRoutes();
+  if (experiments.some(({ routes }) => routes)) {
+    // Without it those that need it fail, and the others need not.
+    await fetchRoutes().catch(({ message }) => console.error(message));
+  }
   const date = new Date();
   const start = performance.now();
   const steps = experiments.reduce(
@@ -139,11 +140,25 @@ async function report(
   return outcomes;
 }
 
+/** Finds out before anything is measured that could not be written down. */
+async function checkWritable(output: string): Promise<void> {
+  try {
+    (await Deno.open(output, { create: true, append: true })).close();
+  } catch (error) {
+    const { message } = error as Error;
+    throw new RangeError(
+      "Cannot write the page as --output must name a file that can be " +
+        `written: received ${output}, ${message}`,
+    );
+  }
+}
+
 /** Returns the exit code. */
 async function main(): Promise<number> {
   let options: ReportOptions;
   try {
     options = readOptions(Deno.args, EXPERIMENTS);
+    if (!options.help) await checkWritable(options.output);
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;
     console.error(`${error.message}\n\n${help(EXPERIMENTS)}`);
