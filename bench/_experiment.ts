@@ -45,11 +45,13 @@ export interface Findings {
   bars: Bar[];
   tables: Table[];
   charts: Chart[];
+  /** Why it could not be measured here, and how to get what is missing. */
+  skipped?: string;
 }
 
 /** How to run one. */
 export interface RunOptions {
-  /** Fewer rounds and shorter ones, for a look. */
+  /** Fewer rounds and shorter ones, for a look: all experiments are to take two minutes. */
   quick: boolean;
   /** Told before each step what it is; there are `steps(options)` of them. */
   onStep: (doing: string) => void;
@@ -64,6 +66,8 @@ export interface Experiment {
   about: string;
   /** The command that prints its core figures. */
   command: string;
+  /** Whether it needs the route table, which is fetched first. @default {false} */
+  routes?: boolean;
   /** How many steps a run has. */
   steps(options: Pick<RunOptions, "quick">): number;
   run(options: RunOptions): Promise<Findings>;

@@ -8,20 +8,28 @@ const STAGES: Record<Stage, string> = {
   parse: "parsing",
 };
 
-let doing = "";
-const bar = new ProgressBar({
-  max: Object.keys(STAGES).length,
-  barLength: 30,
-  formatter: ({ styledTime, progressBar }) =>
-    `[${styledTime}] [${progressBar}] ${doing}`,
-});
-const ranges = await asnRanges((stage) => {
-  bar.value = Object.keys(STAGES).indexOf(stage);
-  doing = STAGES[stage];
-});
-const { address } = toPrefixes(ranges);
-bar.value = bar.max;
-doing = `${address.length.toLocaleString("en")} routes from ${
-  ranges.start.length.toLocaleString("en")
-} ranges`;
-await bar.stop();
+/** Fetches the table where it isn't cached yet. */
+export async function fetchRoutes(): Promise<void> {
+  let doing = "";
+  const bar = new ProgressBar({
+    max: Object.keys(STAGES).length,
+    barLength: 30,
+    formatter: ({ styledTime, progressBar }) =>
+      `[${styledTime}] [${progressBar}] ${doing}`,
+  });
+  try {
+    const ranges = await asnRanges((stage) => {
+      bar.value = Object.keys(STAGES).indexOf(stage);
+      doing = STAGES[stage];
+    });
+    const { address } = toPrefixes(ranges);
+    bar.value = bar.max;
+    doing = `${address.length.toLocaleString("en")} routes from ${
+      ranges.start.length.toLocaleString("en")
+    } ranges`;
+  } finally {
+    await bar.stop();
+  }
+}
+
+if (import.meta.main) await fetchRoutes();

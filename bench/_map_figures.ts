@@ -34,6 +34,7 @@ import {
 import {
   consume,
   type Contender,
+  effort,
   interleave,
   type Series,
 } from "./_measure.ts";
@@ -134,7 +135,12 @@ function firstKeys({ address, asn }: Keys, count: number): Keys {
 
 /** Beside an updater, `RcuMap<u32,u32>.get` and `Map<number,number>.get`. */
 export async function getNumbers(
-  { keys: all, rate, mixed }: { keys: Keys; rate: number; mixed: boolean },
+  { keys: all, rate, mixed, quick }: {
+    keys: Keys;
+    rate: number;
+    mixed: boolean;
+    quick: boolean;
+  },
 ): Promise<Figure> {
   using rcu = Rcu.create({ name: "reader" });
   const keys = firstKeys(all, KEYS);
@@ -166,7 +172,7 @@ export async function getNumbers(
       "RcuMap, Zipf",
       (round) => readRcuNumbers(shared, skewed, ...ofDraws(round)),
     ),
-  ], { rounds: 201, warmUp: 120 });
+  ], effort({ rounds: 201, warmUp: 120 }, quick));
   const achieved = peer.count * 1000 / (performance.now() - start);
   return { series, costs: costs(rcu), rate: achieved };
 }
@@ -207,7 +213,11 @@ function useOtherMaps(rcu: Rcu, keys: Keys): void {
 
 /** `RcuMap<string,json>.get` and `Map<string,object>.get`, values unchanged; then beside updaters. */
 export async function getRoutes(
-  { keys: all, rates }: { keys: Keys; rates: number[] },
+  { keys: all, rates, quick }: {
+    keys: Keys;
+    rates: number[];
+    quick: boolean;
+  },
 ): Promise<Figure[]> {
   using rcu = Rcu.create({ name: "reader" });
   const keys = firstKeys(all, KEYS);
@@ -238,11 +248,10 @@ export async function getRoutes(
     ),
   ];
   const figures: Figure[] = [{
-    series: await interleave(contenders, {
-      rounds: 161,
-      warmUp: 120,
-      budget: 4000,
-    }),
+    series: await interleave(
+      contenders,
+      effort({ rounds: 161, warmUp: 120, budget: 4000 }, quick),
+    ),
     costs: costs(rcu),
     rate: 0,
   }];
@@ -256,11 +265,10 @@ export async function getRoutes(
     });
     peer.select(2);
     const start = performance.now();
-    const series = await interleave(contenders, {
-      rounds: 101,
-      warmUp: 20,
-      budget: 2000,
-    });
+    const series = await interleave(
+      contenders,
+      effort({ rounds: 101, warmUp: 20, budget: 2000 }, quick),
+    );
     const achieved = peer.count * 1000 / (performance.now() - start);
     const after = costs(rcu);
     after.gracePeriods -= before.gracePeriods;
@@ -284,14 +292,14 @@ export async function getRoutes(
       ),
       before,
     },
-  ], { rounds: 21 });
+  ], effort({ rounds: 21 }, quick));
   figures.push({ series, costs: costs(rcu), rate: 0 });
   return figures;
 }
 
 /** `set` of keys that exist, with values in the entry and in blocks that are reclaimed. */
 export async function setExisting(
-  { keys: all }: { keys: Keys },
+  { keys: all, quick }: { keys: Keys; quick: boolean },
 ): Promise<Record<"u32" | "f64" | "string", Figure>> {
   const keys = firstKeys(all, KEYS);
   const random = seeded(5);
@@ -317,7 +325,7 @@ export async function setExisting(
         rcu.barrierSync();
         return result;
       }),
-    ], { rounds: 81, warmUp: 40, budget: 1500 });
+    ], effort({ rounds: 81, warmUp: 40, budget: 1500 }, quick));
     set();
     return { series, costs: costs(rcu), rate: 0 };
   };
@@ -343,7 +351,7 @@ export async function setExisting(
   };
 }
 
-/** Loading a million entries from empty. */
+/** Loading entries from empty. */
 export interface LoadFigures {
   /** Nanoseconds an entry. */
   series: Series;
@@ -354,7 +362,7 @@ export interface LoadFigures {
 }
 
 export async function load(
-  { keys, count }: { keys: Keys; count: number },
+  { keys, count, quick }: { keys: Keys; count: number; quick: boolean },
 ): Promise<LoadFigures> {
   const address = keys.address.slice(0, count);
   let bytes = 0;
@@ -376,7 +384,7 @@ export async function load(
         return before.live + before.overhead;
       },
     },
-  ], { rounds: 5, warmUp: 1, budget: 6000 });
+  ], effort({ rounds: 5, warmUp: 1, budget: 6000 }, quick));
   {
     using rcu = Rcu.create();
     const before = rcu.memory.audit();
@@ -463,11 +471,12 @@ interface Pair {
 
 /** All operations of both maps at one size. */
 export async function operations(
-  { keys: all, kind, count, rounds }: {
+  { keys: all, kind, count, rounds, quick }: {
     keys: Keys;
     kind: "u32" | "string";
     count: number;
     rounds: number;
+    quick: boolean;
   },
 ): Promise<Figure> {
   using rcu = Rcu.create({ name: "only", capacity: 2 ** 29 });
@@ -532,12 +541,12 @@ export async function operations(
   // First the reads, while nothing changes, as in a program that mostly reads.
   const series = await interleave(
     [...gets("Map", privately), ...gets("RcuMap", shared)],
-    { rounds: rounds * 2, warmUp: 10 },
+    effort({ rounds: rounds * 2, warmUp: 10 }, quick),
   );
   const rest = await interleave([
     ...writes("Map", privately, () => {}),
     ...writes("RcuMap", shared, () => rcu.barrierSync()),
-  ], { rounds, warmUp: 3 });
+  ], effort({ rounds, warmUp: 3 }, quick));
   return { series: { ...series, ...rest }, costs: costs(rcu), rate: 0 };
 }
 

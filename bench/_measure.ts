@@ -30,6 +30,21 @@ export interface InterleaveOptions {
   budget?: number;
 }
 
+/** Few rounds, and little time for them, where a look will do. */
+export function effort(
+  options: InterleaveOptions,
+  quick: boolean,
+): InterleaveOptions {
+  if (!quick) return options;
+  const { rounds, warmUp = 3 } = options;
+  return {
+    rounds: Math.max(FEWEST, Math.ceil(rounds / 4)),
+    warmUp: Math.ceil(warmUp / 4),
+    patience: 500,
+    budget: 500,
+  };
+}
+
 /** Nanoseconds an operation, one number a round, by contender; NaN where none counted. */
 export type Series = Record<string, number[]>;
 

@@ -1,5 +1,6 @@
 /** Showing how far a benchmark is, and what came out. */
 import { ProgressBar } from "@std/cli/unstable-progress-bar";
+import type { Experiment, RunOptions, Table } from "./_experiment.ts";
 import { consume, type Ratio } from "./_measure.ts";
 
 /** How far a benchmark is, on stderr: a bar on a terminal, else a line a step. */
@@ -18,7 +19,9 @@ export class Progress implements AsyncDisposable {
       max: steps,
       barLength: 30,
       formatter: ({ styledTime, progressBar }) =>
-        `[${styledTime}] [${progressBar}] ${this.#title}: ${this.#doing}`,
+        fitted(
+          `[${styledTime}] [${progressBar}] ${this.#title}: ${this.#doing}`,
+        ),
     });
   }
 
@@ -34,12 +37,35 @@ export class Progress implements AsyncDisposable {
     }
   }
 
+  /** Says that the first `steps` steps are done, or will never be. */
+  skipTo(steps: number): void {
+    this.#done = steps - 1;
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.#bar === undefined) return;
     this.#bar.value = this.#steps;
     this.#doing = "measured";
     await this.#bar.stop();
   }
+}
+
+/** What a terminal's line has room for: a longer one could not be overwritten. */
+function fitted(line: string): string {
+  return line.slice(0, Deno.consoleSize().columns - 1);
+}
+
+/** Measures what an experiment does, at its full length, showing how far it is. */
+export async function atFullLength<T>(
+  { name, steps }: Experiment,
+  measure: (options: RunOptions) => Promise<T>,
+): Promise<T> {
+  const title = name.replaceAll("_", " ");
+  await using progress = new Progress(title, steps({ quick: false }));
+  return await measure({
+    quick: false,
+    onStep: (doing) => progress.step(doing),
+  });
 }
 
 /** Lines up the columns of a table: the first on the left, the others on the right. */
@@ -55,6 +81,17 @@ export function table(rows: string[][]): string {
   const rule = widths.map((width) => "-".repeat(width)).join(" | ");
   return [lines[0], rule, ...lines.slice(1)]
     .map((line) => `| ${line} |`).join("\n");
+}
+
+/** A table in text, with what is to be known about it. */
+export function shown({ head, rows, notes }: Table): string {
+  const lines = table([head, ...rows]);
+  return notes === undefined ? lines : `${lines}\n\n${notes}`;
+}
+
+/** Whether a bar is reached. */
+export function met(reached: boolean): string {
+  return reached ? "met" : "NOT MET";
 }
 
 /** A number in three digits; a dash where nothing was measured. */

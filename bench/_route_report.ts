@@ -1,13 +1,8 @@
-/** Prints what the route-cache benchmark found. */
+/** What the route-cache benchmark found, as text and as findings. */
+import type { Bar, Chart, Findings, Table } from "./_experiment.ts";
 import { median, type Ratio, ratio } from "./_measure.ts";
 import { count, short, spread, table } from "./_report.ts";
-import {
-  type Cell,
-  type Overhead,
-  type Situation,
-  SITUATIONS,
-  type State,
-} from "./_route_figures.ts";
+import type { Cell, Overhead, Situation, State } from "./_route_figures.ts";
 import { ROW_NAMES } from "./_route_overhead.ts";
 import { CHANGES_EVERY, RATE } from "./_route_threads.ts";
 import { BURST, FLOWS } from "./_route_traffic.ts";
@@ -16,6 +11,8 @@ import { CONTENDERS, RCU, RW_LOCK, SETTINGS } from "./_route_world.ts";
 /** What was measured in a setting. */
 export interface Figures {
   setting: number;
+  /** Those that were measured; the last one is where the bars are. */
+  situations: readonly Situation[];
   /** By situation, by contender. */
   cells: Cell[][];
   overhead: Overhead;
@@ -29,17 +26,34 @@ export interface Figures {
 const BAR = 2.5;
 const NET_BAR = 2;
 
-/** The report. */
+/** The report, as text. */
 export function report(prefixes: number, all: Figures[]): string {
   return [
     introduction(prefixes, all),
-    ...all.flatMap((figures) => [
-      forwarding(figures),
-      states(figures),
-      overheads(figures),
-    ]),
-    verdict(all),
+    ...all.flatMap(tables).map(inText),
+    inText(verdict(all)),
   ].join("\n\n");
+}
+
+function inText({ head, rows, notes }: Table): string {
+  const lines = table([head, ...rows]);
+  return notes === undefined ? lines : `${lines}\n${notes}`;
+}
+
+/** The same, as data: what counts first. */
+export function routeFindings(prefixes: number, all: Figures[]): Findings {
+  return {
+    bars: all.flatMap(bars),
+    tables: [
+      { ...verdict(all), notes: introduction(prefixes, all) },
+      ...all.flatMap(tables),
+    ],
+    charts: [searches(all), packets(all), work(all)],
+  };
+}
+
+function tables(figures: Figures): Table[] {
+  return [forwarding(figures), states(figures), overheads(figures)];
 }
 
 function introduction(prefixes: number, all: Figures[]): string {
@@ -70,8 +84,8 @@ function situationName({ workers, updater }: Situation): string {
   return updater ? `${many}, updater` : many;
 }
 
-function forwarding({ setting, cells }: Figures): string {
-  const rows = SITUATIONS.flatMap((situation, n) => [
+function forwarding({ setting, situations, cells }: Figures): Table {
+  const rows = situations.flatMap((situation, n) => [
     [situationName(situation), ...Array(6).fill("")],
     ...cells[n].map(({ search, whole, found }, contender) => [
       `  ${CONTENDERS[contender]}`,
@@ -83,9 +97,11 @@ function forwarding({ setting, cells }: Figures): string {
       unless(middle(found), (share) => `${(share * 100).toFixed(1)} %`),
     ]),
   ]);
-  return table([
-    [
-      SETTINGS[setting].name,
+  const { name } = SETTINGS[setting];
+  return {
+    title: `Forwarding: ${name}`,
+    head: [
+      name,
       "search, ns",
       "× RCU",
       "packet, ns",
@@ -93,8 +109,8 @@ function forwarding({ setting, cells }: Figures): string {
       "packets/s",
       "found",
     ],
-    ...rows,
-  ]);
+    rows,
+  };
 }
 
 const COUNTERS = [
@@ -109,7 +125,7 @@ const COUNTERS = [
   ["neighborOverflows", "neighbour overflows"],
 ] as const;
 
-function states({ before, after }: Figures): string {
+function states({ setting, before, after }: Figures): Table {
   const rows = after.map(({ cache, neighbors }, contender) => [
     CONTENDERS[contender],
     count(cache.entries),
@@ -118,20 +134,21 @@ function states({ before, after }: Figures): string {
       count(cache[name] - before[contender].cache[name])
     ),
   ]);
-  return table([
-    [
+  return {
+    title: `The shared caches: ${SETTINGS[setting].name}`,
+    head: [
       "now; since it was warm",
       "entries",
       "neighbours",
       ...COUNTERS.map(([, title]) => title),
     ],
-    ...rows,
-  ]);
+    rows,
+  };
 }
 
 /** Two workers and the updater: where the bars are. */
 function judged({ cells }: Figures): Cell[] {
-  return cells[SITUATIONS.length - 1];
+  return cells[cells.length - 1];
 }
 
 /** What all of RCU's work came to in a packet, in ns. */
@@ -139,7 +156,7 @@ function overheadOf({ costs, lookups }: Overhead): number {
   return costs.reduce((sum, { ms }) => sum + ms, 0) * 1e6 / lookups;
 }
 
-function overheads(figures: Figures): string {
+function overheads(figures: Figures): Table {
   const { overhead } = figures;
   const { costs, lookups, seconds } = overhead;
   const cells = judged(figures);
@@ -154,50 +171,77 @@ function overheads(figures: Figures): string {
     ["net", "", short(lookup + overheadOf(overhead))],
     ["base: its search", count(1000), short(middle(cells[RW_LOCK].search))],
   ];
-  return `${
-    table([
-      [
-        "what RCU cost: 2 workers, updater",
-        "calls/1,000 lookups",
-        "ns/lookup",
-      ],
-      ...rows,
-    ])
-  }
-Over ${short(seconds)} s and ${count(lookups)} lookups: ${
-    count(overhead.gracePeriods)
-  } grace periods; ${count(overhead.pending)} callbacks waited at most, with ${
-    count(overhead.deferred)
-  } bytes.
-The updater's part is in it. Quiescent states that a lookup announces are in the first row too.`;
+  return {
+    title: `What RCU itself cost: ${SETTINGS[figures.setting].name}`,
+    head: [
+      "what RCU cost: 2 workers, updater",
+      "calls/1,000 lookups",
+      "ns/lookup",
+    ],
+    rows,
+    notes: `Over ${short(seconds)} s and ${count(lookups)} lookups: ${
+      count(overhead.gracePeriods)
+    } grace periods; ${
+      count(overhead.pending)
+    } callbacks waited at most, with ${count(overhead.deferred)} bytes.
+The updater's part is in it. Quiescent states that a lookup announces are in the first row too.`,
+  };
 }
 
-function verdict(all: Figures[]): string {
-  return table([
-    [
+/** How many times the base is RCU: the search, the search with all of RCU's work, the packet. */
+function timesRcu(figures: Figures): Record<"search" | "net" | "whole", Ratio> {
+  const cells = judged(figures);
+  const rcu = cells[RCU];
+  const base = cells[RW_LOCK];
+  const more = overheadOf(figures.overhead);
+  const net = rcu.search.map((ns) => ns + more);
+  return {
+    search: ratio(base.search, rcu.search),
+    net: ratio(base.search, net),
+    whole: ratio(base.whole, rcu.whole),
+  };
+}
+
+function verdict(all: Figures[]): Table {
+  return {
+    title: "The base against RCU",
+    head: [
       "base ÷ RCU: 2 workers, updater",
       `search, bar ${BAR}`,
       `net of RCU's work, bar ${NET_BAR}`,
       "packet",
     ],
-    ...all.map((figures) => {
-      const cells = judged(figures);
-      const rcu = cells[RCU];
-      const base = cells[RW_LOCK];
-      const more = overheadOf(figures.overhead);
-      const net = rcu.search.map((ns) => ns + more);
+    rows: all.map((figures) => {
+      const { search, net, whole } = timesRcu(figures);
       return [
         SETTINGS[figures.setting].name,
-        against(ratio(base.search, rcu.search), BAR),
-        against(ratio(base.search, net), NET_BAR),
-        spread(ratio(base.whole, rcu.whole)),
+        against(search, BAR),
+        against(net, NET_BAR),
+        spread(whole),
       ];
     }),
-  ]);
+  };
 }
 
+function bars(figures: Figures): Bar[] {
+  const { search, net } = timesRcu(figures);
+  const { name } = SETTINGS[figures.setting];
+  const bar = (what: string, value: Ratio, least: number): Bar => ({
+    what: `${what}, base ÷ RCU, 2 workers and updater: ${name}`,
+    bar: `≥ ${least}`,
+    measured: Number.isNaN(value.median) ? TOO_FEW : spread(value),
+    met: value.median >= least,
+  });
+  return [
+    bar("search", search, BAR),
+    bar("search net of RCU's work", net, NET_BAR),
+  ];
+}
+
+const TOO_FEW = "too few rounds";
+
 function against(value: Ratio, bar: number): string {
-  if (Number.isNaN(value.median)) return "too few rounds";
+  if (Number.isNaN(value.median)) return TOO_FEW;
   return `${spread(value)} ${value.median >= bar ? "reached" : "missed"}`;
 }
 
@@ -209,4 +253,60 @@ function middle(values: number[]): number {
 /** Shows a number; a dash where none was measured. */
 function unless(value: number, show: (value: number) => string): string {
   return Number.isNaN(value) ? "–" : show(value);
+}
+
+/** A chart of what contenders took in each setting, with two workers and the updater. */
+function byContender(
+  all: Figures[],
+  title: string,
+  y: string,
+  of: (cell: Cell) => number[],
+): Chart {
+  return {
+    title,
+    kind: "bar",
+    x: { title: "setting", unit: "" },
+    y: { title: y, unit: "ns" },
+    series: CONTENDERS.map((name, contender) => ({
+      name,
+      points: all.map((figures) => [
+        SETTINGS[figures.setting].name,
+        middle(of(judged(figures)[contender])),
+      ]),
+    })),
+  };
+}
+
+function searches(all: Figures[]): Chart {
+  return byContender(
+    all,
+    "Searching the cache: 2 workers, updater",
+    "median time of a search in each worker",
+    ({ search }) => search,
+  );
+}
+
+function packets(all: Figures[]): Chart {
+  return byContender(
+    all,
+    "Forwarding a packet, misses included: 2 workers, updater",
+    "median time of a packet in each worker",
+    ({ whole }) => whole,
+  );
+}
+
+function work(all: Figures[]): Chart {
+  return {
+    title: "What RCU's own work came to: 2 workers, updater",
+    kind: "bar",
+    x: { title: "setting", unit: "" },
+    y: { title: "time spent for each lookup", unit: "ns" },
+    series: ROW_NAMES.map((name, row) => ({
+      name,
+      points: all.map(({ setting, overhead: { costs, lookups } }) => [
+        SETTINGS[setting].name,
+        costs[row].ms * 1e6 / lookups,
+      ]),
+    })),
+  };
 }

@@ -2,7 +2,7 @@
 import { Rcu, RcuCell, type RcuHandle, u32 } from "../mod.ts";
 import { membershipOf } from "../src/rcu.ts";
 import { acquire, lockOwner, pause, release } from "../src/sync/_mutex.ts";
-import { calibrate, type Contender, interleave } from "./_measure.ts";
+import { calibrate, type Contender, effort, interleave } from "./_measure.ts";
 import type { Series } from "./_measure.ts";
 import { readLock, readUnlock, writeLock, writeUnlock } from "./_rw_lock.ts";
 import { obey, paced, Peer } from "./_workers.ts";
@@ -425,7 +425,9 @@ export interface ReadSideFigures {
 const CAPACITY = 8 * 2 ** 20;
 
 /** Measures every contender alone, beside a reader, and beside an updater. */
-export async function readSideFigures(rate: number): Promise<ReadSideFigures> {
+export async function readSideFigures(
+  { rate, quick }: { rate: number; quick: boolean },
+): Promise<ReadSideFigures> {
   using rcu = Rcu.create({ name: "measuring", capacity: CAPACITY });
   const places = share(rcu);
   const sections = openSections(rcu, { ...places, thread: 0 });
@@ -436,9 +438,9 @@ export async function readSideFigures(rate: number): Promise<ReadSideFigures> {
       const operations = calibrate(read, { ms: 0.5, warmUp: 20 });
       return { name, operations, run: () => read(operations) };
     }),
-    { rounds: 41 },
+    effort({ rounds: 41 }, quick),
   );
-  const reading = await measureBesideReader(sections, module, shared);
+  const reading = await measureBesideReader(sections, module, shared, quick);
   await using peer = await Peer.start(module, "updatingPeer", { shared, rate });
   const start = performance.now();
   const besideUpdater = await interleave(
@@ -453,7 +455,7 @@ export async function readSideFigures(rate: number): Promise<ReadSideFigures> {
         run: () => read(operations),
       };
     }),
-    { rounds: 21 },
+    effort({ rounds: 21 }, quick),
   );
   const achieved = peer.count * 1000 / (performance.now() - start);
   const { memory, gracePeriods, callbacks } = rcu.stats();
@@ -476,6 +478,7 @@ async function measureBesideReader(
   sections: Section[],
   module: string,
   shared: Shared,
+  quick: boolean,
 ): Promise<{ besideReader: Series; together: number }> {
   await using peer = await Peer.start(module, "readingPeer", shared);
   let batches = 0;
@@ -507,7 +510,7 @@ async function measureBesideReader(
         },
       };
     }),
-    { rounds: 31 },
+    effort({ rounds: 31 }, quick),
   );
   return { besideReader, together: together / batches };
 }

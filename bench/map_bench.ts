@@ -8,15 +8,9 @@
  * several types.
  */
 import { f64, json, Rcu, RcuMap, string, u32 } from "../mod.ts";
-import { dotted, realKeys, realPrefixes } from "./_keys.ts";
-import {
-  type Costs,
-  type Figure,
-  type HeapFigures,
-  KEYS,
-  type LoadFigures,
-  OPERATIONS,
-} from "./_map_figures.ts";
+import { dotted } from "./_keys.ts";
+import { map, mapFindings, measureMap, RATE } from "./_map_experiment.ts";
+import { KEYS } from "./_map_figures.ts";
 import {
   deleteNumbers,
   deleteObjects,
@@ -34,86 +28,18 @@ import {
   setRcuNumbers,
   setRcuObjects,
 } from "./_map_loops.ts";
-import { consume, median, ratio } from "./_measure.ts";
+import { consume } from "./_measure.ts";
 import { seeded, uniform } from "./_random.ts";
-import {
-  count,
-  printAtEnd,
-  Progress,
-  short,
-  spread,
-  table,
-} from "./_report.ts";
-import { inFreshWorker, Peer } from "./_workers.ts";
-
-/** Updates a second beside readers. */
-const RATE = 10_000;
-const LOW_RATE = 1000;
-const READS = 10_000_000;
-const MILLION = 1_000_000;
-const SIZES = [1000, 100_000, MILLION];
-const KINDS = ["u32", "string"] as const;
+import { atFullLength, printAtEnd, shown } from "./_report.ts";
+import { Peer } from "./_workers.ts";
 
 const FIGURES = import.meta.resolve("./_map_figures.ts");
 
-const measured = await measure();
-
-async function measure() {
-  await using progress = new Progress("map", 7 + SIZES.length * KINDS.length);
-  const figure = <T>(doing: string, name: string, args: object) => {
-    progress.step(doing);
-    return inFreshWorker<T>(FIGURES, name, { keys, ...args });
-  };
-  progress.step("reading the keys");
-  const keys = realKeys(await realPrefixes());
-  const get = (mixed: boolean) =>
-    figure<Figure>(
-      `get u32${mixed ? ", beside maps of other types" : ""}`,
-      "getNumbers",
-      { rate: RATE, mixed },
-    );
-  const numbers = await get(false);
-  const mixed = await get(true);
-  const routes = await figure<Figure[]>("get json", "getRoutes", {
-    rates: [LOW_RATE, RATE],
-  });
-  const set = await figure<Record<"u32" | "f64" | "string", Figure>>(
-    "set",
-    "setExisting",
-    {},
-  );
-  const load = await figure<LoadFigures>("load a million", "load", {
-    count: MILLION,
-  });
-  const small = await figure<HeapFigures>("heap growth", "heap", {
-    reads: READS,
-    offset: 0,
-  });
-  const large = await inFreshWorker<HeapFigures>(FIGURES, "heap", {
-    keys,
-    reads: READS,
-    offset: 2 ** 31,
-  });
-  const operations: Figure[] = [];
-  for (const kind of KINDS) {
-    for (const size of SIZES) {
-      operations.push(
-        await figure(`${kind} keys, ${count(size)} entries`, "operations", {
-          kind,
-          count: size,
-          rounds: size < MILLION ? 11 : 5,
-        }),
-      );
-    }
-  }
-  return { keys, numbers, mixed, routes, set, load, small, large, operations };
-}
-
-// The rows of deno bench
+const { keys, figures } = await atFullLength(map, measureMap);
 
 const BATCH = 10_000;
-const address = measured.keys.address.slice(0, KEYS);
-const asn = measured.keys.asn.slice(0, KEYS);
+const address = keys.address.slice(0, KEYS);
+const asn = keys.asn.slice(0, KEYS);
 const names = Array.from(address, dotted);
 const rcu = Rcu.create({ name: "bench", capacity: 64 * 2 ** 20 });
 const maps = {
@@ -187,7 +113,7 @@ compare("10,000 delete and set, string to json, reclaimed", 0, {
     setObjects(maps.routes, names, 0, KEYS),
 });
 
-printAtEnd(() => `${bars()}\n\n${elsewhere()}\n\n${byOperation()}`);
+printAtEnd(() => mapFindings(figures).tables.map(shown).join("\n\n"));
 globalThis.addEventListener("unload", () => updater.stop());
 
 /** Registers a group whose first contender is the base. */
@@ -207,157 +133,4 @@ function compare(
       },
     });
   }
-}
-
-// The tables
-
-function compared({ series }: Figure, operation = ""): string[] {
-  const map = series[`${operation}Map`];
-  const rcuMap = series[`${operation}RcuMap`];
-  return [
-    short(median(map)),
-    short(median(rcuMap)),
-    spread(ratio(rcuMap, map)),
-  ];
-}
-
-function isMet(met: boolean): string {
-  return met ? "met" : "NOT MET";
-}
-
-function bars(): string {
-  const { numbers, mixed, routes, set, load, small, large } = measured;
-  const [unchanged, low, high, fresh] = routes;
-  const times = ({ series }: Figure) => ratio(series.RcuMap, series.Map).median;
-  const zipf = (figure: Figure): Figure => ({
-    ...figure,
-    series: {
-      Map: figure.series["Map, Zipf"],
-      RcuMap: figure.series["RcuMap, Zipf"],
-    },
-  });
-  const row = (title: string, figure: Figure, most?: number): string[] => [
-    title,
-    ...compared(figure),
-    most === undefined ? "" : `≤ ${most}`,
-    most === undefined ? "" : isMet(times(figure) <= most),
-  ];
-  const beside = (title: string, { rate }: Figure) =>
-    `${title} ${count(rate)} sets/s`;
-  // An absolute figure: whatever else runs can only make it worse.
-  const best = (series: number[]) => 1e9 / Math.min(...series);
-  const perSecond = best(load.series.RcuMap);
-  const growth = (figures: HeapFigures) =>
-    `${short(figures.growth / 2 ** 20)} MiB, ${
-      short(figures.growthOfTenth / 2 ** 20)
-    } after a tenth`;
-  const heap = (title: string, figures: HeapFigures) => [
-    title,
-    short(figures.map),
-    short(figures.rcuMap),
-    growth(figures),
-    "",
-    "",
-  ];
-  return table([
-    ["10,000 keys", "Map", "RcuMap", "RcuMap / Map", "bar", ""],
-    row(beside("get u32 → u32, beside", numbers), numbers, 0.5),
-    row("  the same, Zipf", zipf(numbers)),
-    row("  the same, in a thread with maps of other types", mixed),
-    row("get string → json, unchanged", unchanged, 1.5),
-    row("  the same, Zipf", zipf(unchanged)),
-    row("  the same, strings new at each lookup", fresh),
-    row(beside("  beside", low), low),
-    row(beside("  beside", high), high),
-    row("set u32 → u32 (in place: nothing to reclaim)", set.u32, 10),
-    row("  u32 → f64, reclaimed", set.f64),
-    row("  u32 → string, reclaimed", set.string),
-    [
-      "1,000,000 u32 → u32, from empty: ns each",
-      ...compared({ ...set.u32, series: load.series }),
-      "",
-      "",
-    ],
-    [
-      "  a second, in the best round",
-      count(best(load.series.Map)),
-      count(perSecond),
-      "",
-      "≥ 1 million",
-      isMet(perSecond >= MILLION),
-    ],
-    [
-      "  bytes each, table included",
-      "",
-      short(load.bytes),
-      "",
-      "≤ 40",
-      isMet(load.bytes <= 40),
-    ],
-    [
-      ...heap("bytes allocated by a get u32 → u32, values below 2³¹", small)
-        .slice(0, 4),
-      "0, heap not growing",
-      isMet(small.rcuMap < 0.01 && small.growth / READS < 0.1),
-    ],
-    heap("  values from 2³¹: the engine boxes the result", large),
-  ]) + `
-
-Nanoseconds an operation and ratios: medians of rounds in which the maps took turns, with the
-quartiles of the ratios. Heap: growth over 10 million reads, of a heap that is collected.`;
-}
-
-function elsewhere(): string {
-  const { numbers, mixed, routes, set, load, operations } = measured;
-  const row = (title: string, costs: Costs): string[] => [
-    title,
-    count(costs.gracePeriods),
-    count(costs.invoked),
-    count(costs.peak),
-    count(costs.deferred),
-  ];
-  const kinds = KINDS.flatMap((kind) =>
-    SIZES.map((size) => `${kind} keys, ${count(size)} entries`)
-  );
-  return table([
-    [
-      "what it cost elsewhere",
-      "grace periods",
-      "blocks freed",
-      "most pending",
-      "bytes deferred at the end",
-    ],
-    row("get u32, beside the updater", numbers.costs),
-    row("  with maps of other types", mixed.costs),
-    row("get json, unchanged", routes[0].costs),
-    ...routes.slice(1, 3).map(({ costs, rate }) =>
-      row(`get json, beside ${count(rate)} sets/s`, costs)
-    ),
-    row("set u32 → u32", set.u32.costs),
-    row("set u32 → f64", set.f64.costs),
-    row("set u32 → string", set.string.costs),
-    row("load of 1,000,000 u32 → u32", load.costs),
-    ...operations.map(({ costs }, i) => row(kinds[i], costs)),
-  ]);
-}
-
-function byOperation(): string {
-  const rows = measured.operations.flatMap((figure, i) => {
-    const kind = KINDS[Math.floor(i / SIZES.length)];
-    const size = SIZES[i % SIZES.length];
-    return OPERATIONS.map((operation, n) => [
-      n === 0
-        ? `${kind} → ${kind === "u32" ? "u32" : "json"}, ${count(size)} entries`
-        : "",
-      operation,
-      ...compared(figure, `${operation} `),
-    ]);
-  });
-  return table([
-    ["entries", "operation", "Map", "RcuMap", "RcuMap / Map"],
-    ...rows,
-  ]) +
-    `
-
-Gets while nothing changes; set, delete and insert with all that they replaced reclaimed.`;
 }

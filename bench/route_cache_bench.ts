@@ -8,64 +8,18 @@
  */
 import { Rcu } from "../mod.ts";
 import { consume } from "./_measure.ts";
-import { printAtEnd, Progress } from "./_report.ts";
-import { type Cell, Lab, SITUATIONS } from "./_route_figures.ts";
-import { type Figures, report } from "./_route_report.ts";
+import { atFullLength, printAtEnd } from "./_report.ts";
+import { measureRoutes, routeCache } from "./_route_experiment.ts";
+import { report } from "./_route_report.ts";
 import { BATCH } from "./_route_traffic.ts";
-import { CONTENDERS, loadFib, RCU, SETTINGS } from "./_route_world.ts";
-
-const ROUNDS = 7;
-/** Warming up, in ms: each setting. */
-const WARM_UP = 2500;
-/** Repeating what did not count, in ms: each setting. */
-const PATIENCE = 2500;
-/** When a setting gets no further rounds, in ms: where others have the cores, each takes longer. */
-const TIME = 9000;
-/** Measuring what RCU costs, in ms: each setting. */
-const OVERHEAD = 1000;
+import { CONTENDERS, RCU, SETTINGS } from "./_route_world.ts";
 
 const rcu = Rcu.create({ name: "measuring", capacity: 2 ** 28 });
 
-const { lab, prefixes, figures } = await (async () => {
-  const STEPS = 2 + SETTINGS.length * 3;
-  await using progress = new Progress("route cache", STEPS);
-  const loaded = await loadFib(rcu, (doing) => progress.step(doing));
-  const figures: Figures[] = [];
-  let lab: Lab | undefined;
-  for (const [setting, { name }] of SETTINGS.entries()) {
-    await lab?.close();
-    progress.step(`${name}: warming 11 threads up`);
-    lab = await Lab.open(rcu, loaded, setting);
-    lab.warmUp(WARM_UP);
-    const before = lab.states();
-    progress.step(`${name}: ${ROUNDS} rounds`);
-    const cells = measureAll(lab);
-    const after = lab.states();
-    progress.step(`${name}: what RCU itself costs`);
-    const overhead = await lab.overhead(OVERHEAD);
-    const { repeated } = lab;
-    figures.push({ setting, cells, overhead, before, after, repeated });
-  }
-  return { lab: lab!, prefixes: loaded.prefixes.address.length, figures };
-})();
-
-function measureAll(lab: Lab): Cell[][] {
-  const cells: Cell[][] = SITUATIONS.map(() =>
-    CONTENDERS.map(() => ({ search: [], whole: [], found: [] }))
-  );
-  const patience = PATIENCE / ROUNDS / SITUATIONS.length / CONTENDERS.length;
-  const start = performance.now();
-  for (let round = 0; round < ROUNDS; round++) {
-    if (performance.now() - start > TIME) break;
-    for (const [n, situation] of SITUATIONS.entries()) {
-      for (let i = 0; i < CONTENDERS.length; i++) {
-        const contender = (i + round) % CONTENDERS.length;
-        lab.measure(contender, situation, cells[n][contender], patience);
-      }
-    }
-  }
-  return cells;
-}
+const { lab, prefixes, figures } = await atFullLength(
+  routeCache,
+  (options) => measureRoutes(rcu, options),
+);
 
 /** Batches of each worker in an iteration of `deno bench`. */
 const BATCHES = 250;

@@ -281,6 +281,35 @@ Deno.test("parseArgs() knows aliases, defaults, and where flags end", () => {
   assertEquals(parseArgs(["a", "-b"], { stopEarly: true })._, ["a", "-b"]);
 });
 
+Deno.test("parseArgs() tells of what is unknown, and leaves out what it is told to", () => {
+  const told: unknown[] = [];
+  const options = {
+    boolean: ["quick"] as const,
+    string: ["only"] as const,
+    alias: { help: "h" },
+    negatable: ["dry"],
+  };
+  const args: unknown = parseArgs(
+    ["--quick", "--only=1", "-h", "--size=2", "-v", "--no-dry", "x", "--", "y"],
+    {
+      ...options,
+      unknown: (...unknown) => {
+        told.push(unknown);
+        return false;
+      },
+    },
+  );
+  assertEquals(args, { quick: true, only: "1", h: true, help: true, _: ["y"] });
+  assertEquals(told, [
+    ["--size=2", "size", "2"],
+    ["-v", "v", true],
+    ["--no-dry", "dry", false],
+    ["x"],
+  ]);
+  const kept = parseArgs(["--size=2", "x"], { unknown: () => true });
+  assertEquals<unknown>(kept, { size: 2, _: ["x"] });
+});
+
 /** Runs `use` with a bar, and returns the lines that it wrote. */
 async function linesOf(
   options: Omit<ConstructorParameters<typeof ProgressBar>[0], "writable">,

@@ -1,6 +1,5 @@
 /**
- * `parseArgs` of `@std/cli/parse-args`, but for its option `unknown` and for
- * dotted names. Its ancestor on npm, `minimist`, cannot stand in for it, as it
+ * `parseArgs` of `@std/cli/parse-args`, but for dotted names. Its ancestor on npm, `minimist`, cannot stand in for it, as it
  * collects all repeated flags, negates any, and reads other numbers.
  */
 
@@ -27,6 +26,8 @@ export interface ParseOptions<
   collect?: C | readonly C[];
   /** Flags that `--no-…` sets to `false`. */
   negatable?: string | readonly string[];
+  /** Told what is declared nowhere; left out of the result if it returns `false`. */
+  unknown?: (arg: string, key?: string, value?: unknown) => unknown;
 }
 
 type Declared<B extends string, S extends string, C extends string> =
@@ -72,6 +73,7 @@ class Flags {
   readonly strings: Set<string>;
   readonly #collected: Set<string>;
   readonly negatable: Set<string>;
+  readonly #unknown: NonNullable<ParseOptions["unknown"]>;
   readonly values: Record<string, unknown> = {};
 
   constructor(options: ParseOptions) {
@@ -85,6 +87,7 @@ class Flags {
     this.strings = this.#named(options.string);
     this.#collected = this.#named(options.collect);
     this.negatable = this.#named(options.negatable);
+    this.#unknown = options.unknown ?? (() => {});
   }
 
   #named(names: string | readonly string[] = []): Set<string> {
@@ -95,7 +98,15 @@ class Flags {
     return [name, ...(this.#aliases.get(name) ?? [])];
   }
 
-  set(name: string, value: unknown): void {
+  /** Whether a flag is to be left out; to be collected alone does not declare it. */
+  #isRefused(name: string, value: unknown, arg: string): boolean {
+    return !this.booleans.has(name) && !this.strings.has(name) &&
+      !this.#aliases.has(name) && this.#unknown(arg, name, value) === false;
+  }
+
+  /** Sets a flag to what `arg` gives it. */
+  set(name: string, value: unknown, arg: string): void {
+    if (this.#isRefused(name, value, arg)) return;
     if (typeof value === "string" && !this.strings.has(name)) {
       value = typed(value);
     }
@@ -112,7 +123,8 @@ class Flags {
     return this.strings.has(name) ? "" : true;
   }
 
-  negate(name: string): void {
+  negate(name: string, arg: string): void {
+    if (this.#isRefused(name, false, arg)) return;
     for (const key of this.#names(name)) this.values[key] = false;
   }
 
@@ -138,20 +150,20 @@ function takeLong(flags: Flags, arg: string, queue: string[]): void {
   let name = groups?.["name"] ?? "";
   const value = groups?.["value"];
   if (value !== undefined) {
-    flags.set(name, flags.booleans.has(name) ? value !== "false" : value);
+    flags.set(name, flags.booleans.has(name) ? value !== "false" : value, arg);
     return;
   }
   if (groups?.["negated"]) {
-    if (flags.negatable.has(name)) return flags.negate(name);
+    if (flags.negatable.has(name)) return flags.negate(name, arg);
     name = `no-${name}`;
   }
   const next = queue[0];
   if (next && !flags.booleans.has(name) && !next.startsWith("-")) {
-    flags.set(name, queue.shift());
+    flags.set(name, queue.shift(), arg);
   } else if (next === "true" || next === "false") {
-    flags.set(name, queue.shift() === "true");
+    flags.set(name, queue.shift() === "true", arg);
   } else {
-    flags.set(name, flags.bare(name));
+    flags.set(name, flags.bare(name), arg);
   }
 }
 
@@ -171,16 +183,16 @@ function takeShort(flags: Flags, arg: string, queue: string[]): void {
   const last = arg.slice(-1);
   for (let i = 1; i < arg.length - 1; i++) {
     const value = attached(arg[i], arg.slice(i + 1));
-    flags.set(arg[i], value ?? flags.bare(arg[i]));
+    flags.set(arg[i], value ?? flags.bare(arg[i]), arg);
     if (value !== undefined) return;
   }
   const next = queue[0];
   if (next && !/^--?[^-]/.test(next) && !flags.booleans.has(last)) {
-    flags.set(last, queue.shift());
+    flags.set(last, queue.shift(), arg);
   } else if (next === "true" || next === "false") {
-    flags.set(last, queue.shift() === "true");
+    flags.set(last, queue.shift() === "true", arg);
   } else {
-    flags.set(last, flags.bare(last));
+    flags.set(last, flags.bare(last), arg);
   }
 }
 
@@ -203,7 +215,9 @@ export function parseArgs<
     } else if (arg.startsWith("-") && arg !== "-") {
       takeShort(flags, arg, queue);
     } else {
-      others.push(flags.strings.has("_") ? arg : typed(arg));
+      if (options.unknown?.(arg) !== false) {
+        others.push(flags.strings.has("_") ? arg : typed(arg));
+      }
       if (options.stopEarly) others.push(...queue.splice(0));
     }
   }

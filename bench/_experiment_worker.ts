@@ -1,0 +1,22 @@
+/// <reference lib="deno.worker" />
+/** Runs the experiment that it is told by message, and says how far it is. */
+import { EXPERIMENTS } from "./_experiments.ts";
+import type { Request, Said } from "./_run.ts";
+
+self.onmessage = async ({ data }: MessageEvent<Request>) => {
+  self.postMessage(await run(data));
+};
+
+async function run({ name, quick }: Request): Promise<Said> {
+  try {
+    const experiment = EXPERIMENTS.find((one) => one.name === name);
+    if (experiment === undefined) throw new Error(`No experiment ${name}`);
+    const findings = await experiment.run({
+      quick,
+      onStep: (doing) => self.postMessage({ doing } satisfies Said),
+    });
+    return { findings };
+  } catch (error) {
+    return { error: Deno.inspect(error) };
+  }
+}

@@ -1,0 +1,12 @@
+/** The experiments of `deno task report`. */
+import type { Experiment } from "./_experiment.ts";
+
+/** All of them, in the order of the page; each is a line of its own. */
+export const EXPERIMENTS: readonly Experiment[] = [
+  (await import("./_read_side_experiment.ts")).readSide,
+  (await import("./_map_experiment.ts")).map,
+  (await import("./_fib_experiment.ts")).fib,
+  (await import("./_route_experiment.ts")).routeCache,
+  (await import("./_open_close.ts")).openClose,
+  (await import("./scaling_model.ts")).scalingModel,
+];

@@ -1,0 +1,118 @@
+/** The experiment of 2002: one route cache, under RCU and under locks. */
+import { Rcu } from "../mod.ts";
+import type { Experiment, RunOptions } from "./_experiment.ts";
+import {
+  type Cell,
+  Lab,
+  type Situation,
+  SITUATIONS,
+} from "./_route_figures.ts";
+import { type Figures, routeFindings } from "./_route_report.ts";
+import { CONTENDERS, loadFib, SETTINGS } from "./_route_world.ts";
+
+/** How long each setting is measured. Times are in ms. */
+interface Length {
+  rounds: number;
+  /** Warming up. */
+  warmUp: number;
+  /** Repeating what did not count. */
+  patience: number;
+  /** When there are no further rounds: where others have the cores, each takes longer. */
+  time: number;
+  /** Measuring what RCU costs. */
+  overhead: number;
+  situations: readonly Situation[];
+}
+
+const FULL: Length = {
+  rounds: 7,
+  warmUp: 2500,
+  patience: 2500,
+  time: 9000,
+  overhead: 1000,
+  situations: SITUATIONS,
+};
+const QUICK: Length = {
+  rounds: 8,
+  warmUp: 1000,
+  patience: 500,
+  time: 4000,
+  overhead: 400,
+  situations: SITUATIONS.slice(-1),
+};
+
+/** Packets of 32 flows through one route cache, with what RCU itself costs. */
+export const routeCache: Experiment = {
+  name: "route_cache",
+  title: "Route cache: the experiment of 2002",
+  about: "Packets of 32 flows through one route cache, under RCU and under " +
+    "the locks that RCU replaced, measured with what RCU itself costs " +
+    "(“8-CPU (SMP) #s for lockfree rtcache”, Dipankar Sarma, May 2002, which " +
+    "found the base 2.2 times as slow, and 1.4 times where the neighbour " +
+    "table overflows).",
+  command: "deno task bench bench/route_cache_bench.ts",
+  routes: true,
+  steps: () => 2 + SETTINGS.length * 3,
+  async run(options) {
+    using rcu = Rcu.create({ name: "measuring", capacity: 2 ** 28 });
+    const { lab, prefixes, figures } = await measureRoutes(rcu, options);
+    await lab.close();
+    return routeFindings(prefixes, figures);
+  },
+};
+
+/** Takes the figures; returns the laboratory of the last setting too, still open. */
+export async function measureRoutes(
+  rcu: Rcu,
+  { quick, onStep }: RunOptions,
+): Promise<{ lab: Lab; prefixes: number; figures: Figures[] }> {
+  const length = quick ? QUICK : FULL;
+  const loaded = await loadFib(rcu, onStep);
+  const figures: Figures[] = [];
+  let lab: Lab | undefined;
+  for (const [setting, { name }] of SETTINGS.entries()) {
+    await lab?.close();
+    onStep(`${name}: warming 11 threads up`);
+    lab = await Lab.open(rcu, loaded, setting);
+    lab.warmUp(length.warmUp);
+    const before = lab.states();
+    onStep(`${name}: ${length.rounds} rounds`);
+    const cells = measureAll(lab, length);
+    const after = lab.states();
+    onStep(`${name}: what RCU itself costs`);
+    const overhead = await lab.overhead(length.overhead);
+    const { repeated } = lab;
+    const { situations } = length;
+    figures.push({
+      setting,
+      situations,
+      cells,
+      overhead,
+      before,
+      after,
+      repeated,
+    });
+  }
+  return { lab: lab!, prefixes: loaded.prefixes.address.length, figures };
+}
+
+function measureAll(
+  lab: Lab,
+  { rounds, patience, time, situations }: Length,
+): Cell[][] {
+  const cells: Cell[][] = situations.map(() =>
+    CONTENDERS.map(() => ({ search: [], whole: [], found: [] }))
+  );
+  const each = patience / rounds / situations.length / CONTENDERS.length;
+  const start = performance.now();
+  for (let round = 0; round < rounds; round++) {
+    if (performance.now() - start > time) break;
+    for (const [n, situation] of situations.entries()) {
+      for (let i = 0; i < CONTENDERS.length; i++) {
+        const contender = (i + round) % CONTENDERS.length;
+        lab.measure(contender, situation, cells[n][contender], each);
+      }
+    }
+  }
+  return cells;
+}
