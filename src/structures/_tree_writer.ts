@@ -2,7 +2,7 @@
 
 import type { Membership } from "../_membership.ts";
 import type { Address } from "../memory/arena.ts";
-import { Reserve, Shortage } from "./_reserve.ts";
+import { Reserve, reserveUnderLock, Shortage } from "./_reserve.ts";
 import {
   KEY,
   LEFT,
@@ -98,27 +98,12 @@ export class TreeWriter<K, V> {
 
   /** Does something under the lock, again and again until there are enough blocks for it. */
   #run(attempt: () => boolean): boolean {
-    const m = this.#membership;
-    const lock = this.#tree.header + LOCK;
-    try {
-      while (true) {
-        let size = 0;
-        m.lock(lock);
-        try {
-          return attempt();
-        } catch (error) {
-          if (!(error instanceof Shortage)) throw error;
-          size = error.size;
-        } finally {
-          m.unlock(lock);
-        }
-        this.#reserve.reset();
-        // May run callbacks that update this very map: nothing is kept here meanwhile but blocks.
-        this.#reserve.add(size, m.allocate(size));
-      }
-    } finally {
-      this.#reserve.dispose();
-    }
+    return reserveUnderLock(
+      this.#membership,
+      this.#tree.header + LOCK,
+      this.#reserve,
+      attempt,
+    );
   }
 
   /**
