@@ -189,25 +189,25 @@ export function claimOf(words: Int32Array): number {
  * thread. The scenario frees what it allocates; roots are made in `before`.
  *
  * @param options The domain's options; 4 MiB and 8 readers unless they say so.
- * @param use The scenario.
+ * @param use The scenario; it may return how many bytes stay live on purpose.
  * @param before What may leave live blocks behind.
  */
 export async function withDomain(
   options: RcuOptions,
-  use: (rcu: Rcu) => void | Promise<void>,
+  use: (rcu: Rcu) => void | number | Promise<void | number>,
   before?: (rcu: Rcu) => void,
 ): Promise<void> {
   using rcu = Rcu.create({ capacity: 2 ** 22, maxReaders: 8, ...options });
   before?.(rcu);
   const { live } = assertAddsUp(rcu.memory.audit());
-  await use(rcu);
+  const kept = await use(rcu) ?? 0;
   await rcu.barrier();
   const { callbacks, memory, readers } = rcu.stats();
   assertAddsUp(memory);
   assertLists(rcu.memory.words);
   assertEquals(
     { live: memory.live, deferred: memory.deferred, ...callbacks },
-    { ...callbacks, live, deferred: 0, pending: 0 },
+    { ...callbacks, live: live + kept, deferred: 0, pending: 0 },
   );
   // A reclaimer ends with the last other thread.
   const reclaimer = claimOf(rcu.memory.words);

@@ -6,8 +6,11 @@ import type { GracePeriodCookie } from "./cookie.ts";
 import type { Detector } from "./_detector.ts";
 import type { Sequence } from "./_sequence.ts";
 
-/** Looks at the slots before the first nap: a reader in a loop of sections needs about that long. */
-const SPINS = 2_000;
+/**
+ * Looks at the slots before the first nap, some 20 µs: a reader in a loop of sections that has a
+ * processor passes within a few; one that has none gets the waiter's only by a nap.
+ */
+const SPINS = 200;
 /** First and longest nap of a blocking wait, in ms. */
 const SHORTEST_NAP = 0.05;
 const LONGEST_NAP = 1;

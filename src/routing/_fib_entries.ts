@@ -2,6 +2,7 @@
 
 import type { Address } from "../memory/arena.ts";
 import type { FibLookup } from "./_fib_lookup.ts";
+import type { RouteNumber } from "./_fib_record.ts";
 import { forEachKid } from "./_fib_node.ts";
 import {
   COUNT,
@@ -9,10 +10,10 @@ import {
   findRule,
   keyAt,
   KIDS,
-  recordAt,
   ruleCell,
   ruleKey,
   ruleLength,
+  ruleRoute,
 } from "./_fib_rules.ts";
 import {
   LOCK,
@@ -51,14 +52,14 @@ export class FibEntries {
     const m = this.#lookup.membership;
     m.lock(this.#fib + LOCK);
     try {
-      const record = this.#find(addressOf(key), lengthOf(key));
-      return this.#lookup.routeAt(record);
+      const number = this.#find(addressOf(key), lengthOf(key));
+      return this.#lookup.routeAt(number);
     } finally {
       m.unlock(this.#fib + LOCK);
     }
   }
 
-  #find(address: number, length: number): Address {
+  #find(address: number, length: number): RouteNumber {
     const words = this.#words;
     const block = address >>> 16;
     if (length <= ROOT_STRIDE) {
@@ -140,7 +141,7 @@ export class FibEntries {
     for (let i = from; i < to; i++) {
       const key = keyAt(words, rules, i);
       const begin = address + ruleCell(key) * cellSize;
-      const route = this.#lookup.routeAt(recordAt(words, rules, i));
+      const route = this.#lookup.routeAt(ruleRoute(words, rules, i));
       entries.push([prefixKey(begin, above + ruleLength(key)), route!]);
     }
   }

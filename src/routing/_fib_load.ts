@@ -3,7 +3,8 @@
 import type { Membership } from "../_membership.ts";
 import type { Address } from "../memory/arena.ts";
 import { forEachKid, nodeWords, writeNode } from "./_fib_node.ts";
-import { FEWEST_BUCKETS, RECORD_WORDS, RecordTable } from "./_fib_records.ts";
+import type { RouteNumber } from "./_fib_record.ts";
+import { RouteRecords } from "./_fib_records.ts";
 import {
   appendRule,
   COUNT,
@@ -12,6 +13,7 @@ import {
   initializeRules,
   KIDS,
   ruleKey,
+  ruleRoute,
   rulesWords,
 } from "./_fib_rules.ts";
 import {
@@ -43,30 +45,30 @@ interface NodePlan {
 }
 
 /**
- * A table under construction: a root, nodes, rules and records that nobody
- * else can reach. It is built without the lock, so that allocating may wait
- * and other threads may update; only {@linkcode publish} takes it.
+ * A table under construction: a root, nodes and rules that nobody else can
+ * reach. They are built without the lock, so that allocating may wait and other
+ * threads may update; it is taken for a moment to find each route's record,
+ * which the tables share, and to {@linkcode publish}.
  */
 export class FibLoad {
   readonly #m: Membership;
   readonly #words: Int32Array;
   readonly #fib: Address;
-  readonly #records: RecordTable;
+  readonly #records: RouteRecords;
   readonly #cells = [new Int32Array(NODE_CELLS), new Int32Array(NODE_CELLS)];
-  /** Every block but the records and their buckets, so that an error on the way leaves nothing behind. */
+  /** Every block, so that an error on the way leaves nothing behind. */
   #blocks: Address[] = [];
   #root: Address = 0;
   #rules: Address = 0;
-  /** The prefixes in order, and the records of their routes. */
+  /** The prefixes in order, and the numbers of their routes, a reference of each held. */
   #prefixes: PrefixKey[] = [];
-  #routes: Address[] = [];
+  #routes: RouteNumber[] = [];
 
   constructor(m: Membership, fib: Address) {
     this.#m = m;
     this.#words = m.words;
     this.#fib = fib;
-    this.#records = new RecordTable(m.words, fib);
-    this.#growBuckets(FEWEST_BUCKETS);
+    this.#records = new RouteRecords(m, fib);
   }
 
   /**
@@ -76,10 +78,6 @@ export class FibLoad {
    */
   build(entries: Iterable<readonly [string | Prefix, Route]>): void {
     this.#read(entries);
-    for (const record of this.#routes) this.#records.acquire(record);
-    for (const record of this.#records.takeUnused()) {
-      this.#m.heap.free(record);
-    }
     const count = this.#prefixes.length;
     // All rules first, all nodes then: what readers look at lies close together.
     this.#buildRoot(count);
@@ -103,27 +101,18 @@ export class FibLoad {
     const fib = this.#fib;
     m.lock(fib + LOCK);
     try {
-      const old = new RecordTable(words, fib);
-      old.open();
       const root = words[fib + ROOT];
       const rules = words[fib + ROOT_RULES];
       words[fib + ROOT_RULES] = this.#rules;
-      this.#records.save();
       Atomics.store(words, fib + SIZE, this.#prefixes.length);
       // Publish: the whole table is complete. Pairs with: the loads of `FibLookup.lookupRoute`.
       Atomics.store(words, fib + ROOT, this.#root);
       // After the store and before anything is retired. Pairs with: `FibLookup.generation`.
       Atomics.add(words, fib + GENERATION, 1);
       this.#blocks = [];
-      this.#records.buckets = 0;
+      this.#routes = [];
       // A Fib that is being made has nothing yet.
-      if (root === 0) return;
-      old.recycleAll();
-      old.forEach((record) => m.retire(record));
-      retireNodes(m, root);
-      // What only writers look at needs no grace period.
-      m.heap.free(old.buckets);
-      m.heap.free(rules);
+      if (root !== 0) this.#retireTable(root, rules);
     } finally {
       m.unlock(fib + LOCK);
     }
@@ -131,11 +120,9 @@ export class FibLoad {
 
   /** Frees what has not been published. */
   dispose(): void {
-    const heap = this.#m.heap;
-    this.#records.forEach((record) => heap.free(record));
-    if (this.#records.buckets !== 0) heap.free(this.#records.buckets);
-    this.#records.buckets = 0;
-    for (const block of this.#blocks) heap.free(block);
+    if (this.#routes.length > 0) this.#records.drop(this.#routes);
+    this.#routes = [];
+    for (const block of this.#blocks) this.#m.heap.free(block);
     this.#blocks = [];
   }
 
@@ -145,16 +132,9 @@ export class FibLoad {
     return block;
   }
 
-  #growBuckets(size: number): void {
-    const outgrown = this.#records.buckets;
-    this.#records.rehash(this.#m.allocate(size), size);
-    if (outgrown !== 0) this.#m.heap.free(outgrown);
-  }
-
   #read(entries: Iterable<readonly [string | Prefix, Route]>): void {
     const fields = { flags: 0, gateway: 0, interface: 0, metric: 0, mtu: 0 };
-    const prefixes: PrefixKey[] = [];
-    const routes: Address[] = [];
+    const prefixes = this.#prefixes;
     let last = -1;
     let sorted = true;
     for (const [prefix, route] of entries) {
@@ -162,19 +142,9 @@ export class FibLoad {
       encodeRoute(route, fields);
       if (key <= last) sorted = false;
       last = key;
+      this.#routes.push(this.#records.hold(fields));
       prefixes.push(key);
-      let record = this.#records.find(fields);
-      if (record === 0) {
-        const wanted = this.#records.wanted;
-        if (wanted > 0) this.#growBuckets(wanted);
-        record = this.#m.allocate(RECORD_WORDS);
-        this.#records.fill(record, fields);
-        this.#records.link(record);
-      }
-      routes.push(record);
     }
-    this.#prefixes = prefixes;
-    this.#routes = routes;
     if (!sorted) this.#sort();
   }
 
@@ -184,11 +154,13 @@ export class FibLoad {
     const routes = this.#routes;
     const order = prefixes.map((_, i) => i);
     order.sort((a, b) => prefixes[a] - prefixes[b] || a - b);
-    const kept = order.filter((i, place) =>
-      prefixes[i] !== prefixes[order[place + 1]]
-    );
+    const stays = (i: number, place: number): boolean =>
+      prefixes[i] !== prefixes[order[place + 1]];
+    const kept = order.filter(stays);
+    const gone = order.filter((i, place) => !stays(i, place));
     this.#prefixes = kept.map((i) => prefixes[i]);
     this.#routes = kept.map((i) => routes[i]);
+    if (gone.length > 0) this.#records.drop(gone.map((i) => routes[i]));
   }
 
   #buildRoot(count: number): void {
@@ -272,23 +244,33 @@ export class FibLoad {
     writeNode(words, node, rules, cells);
     above[firstCell + cell] = ~node;
   }
-}
 
-/** Retires a root that nobody can reach any more, and every node below it; frees their rules. */
-function retireNodes(m: Membership, root: Address): void {
-  const words = m.words;
-  for (let i = 0; i < ROOT_CELLS; i++) {
-    if (words[root + i] >= 0) continue;
-    const node = ~words[root + i];
+  /** Retires a root that nobody can reach any more, and every node below it; frees their rules. */
+  #retireTable(root: Address, rules: Address): void {
+    const words = this.#words;
+    for (let i = 0; i < ROOT_CELLS; i++) {
+      if (words[root + i] < 0) this.#retireNode(~words[root + i]);
+    }
+    this.#freeRules(rules);
+    this.#m.retire(root);
+  }
+
+  #retireNode(node: Address): void {
+    const words = this.#words;
     const rules = words[node + NODE_RULES];
     if (words[rules + KIDS] > 0) {
-      forEachKid(words, node, (_, kid) => {
-        m.heap.free(words[kid + NODE_RULES]);
-        m.retire(kid);
-      });
+      forEachKid(words, node, (_, kid) => this.#retireNode(kid));
     }
-    m.heap.free(rules);
-    m.retire(node);
+    this.#freeRules(rules);
+    this.#m.retire(node);
   }
-  m.retire(root);
+
+  /** Frees a block of rules: what only writers look at needs no grace period. */
+  #freeRules(rules: Address): void {
+    const count = this.#words[rules + COUNT];
+    for (let i = 0; i < count; i++) {
+      this.#records.release(ruleRoute(this.#words, rules, i));
+    }
+    this.#m.heap.free(rules);
+  }
 }

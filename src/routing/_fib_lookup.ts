@@ -4,20 +4,20 @@ import type { Membership } from "../_membership.ts";
 import type { Address } from "../memory/arena.ts";
 import type { Reader } from "../readers/_reader.ts";
 import { RouteDecoder } from "./_fib_decoder.ts";
+import { readRecord, recordOf, type RouteNumber } from "./_fib_record.ts";
 import { GENERATION, ROOT } from "./_fib_trie.ts";
-import type { Route } from "./route.ts";
+import type { Route, RouteFields } from "./route.ts";
 
 /**
  * A thread's read side of a Fib.
  *
- * To keep the address of a record beyond the section in which it was found:
+ * To keep the number of a route beyond the section in which it was found:
  * load {@linkcode FibLookup.generation}, then call
- * {@linkcode FibLookup.lookupRoute}, and keep both. The record may be used in a
+ * {@linkcode FibLookup.lookupRoute}, and keep both. The number may be used in a
  * later section if the generation, loaded in that section, is still the one kept.
  */
 export class FibLookup extends RouteDecoder {
   declare readonly membership: Membership;
-  declare readonly fib: Address;
   /** The word that {@linkcode generation} loads. */
   declare readonly generationAddress: Address;
   declare private readonly _root: Address;
@@ -26,7 +26,6 @@ export class FibLookup extends RouteDecoder {
   constructor(membership: Membership, fib: Address) {
     super(membership.words, fib);
     this.membership = membership;
-    this.fib = fib;
     this._root = fib + ROOT;
     this.generationAddress = fib + GENERATION;
     this._reader = membership.reader;
@@ -35,10 +34,10 @@ export class FibLookup extends RouteDecoder {
   /**
    * Counts changes, modulo 2³². In a read section.
    *
-   * Why a record that was found under a generation may be used, in any section that
+   * Why a number that was found under a generation may be used, in any section that
    * loads the same generation: what it was an answer of is a state no older than that
    * generation. The store that ends the last such state is followed by the count, and
-   * the count by the retirement of the record. So a section that loads the
+   * the count by the recycling of the number. So a section that loads the
    * generation from before the count is one that the grace period waits for, by the argument
    * of `Reader` with the count in the place of the unlinking; a plain load does.
    * Pairs with: `FibUpdate.#publish` and `FibLoad.publish`.
@@ -50,7 +49,7 @@ export class FibLookup extends RouteDecoder {
   }
 
   /**
-   * Finds the record of the longest prefix that holds an address.
+   * Finds the number of the route of the longest prefix that holds an address.
    *
    * A multibit trie with strides of 16, 8 and 8 bits, after Srinivasan and
    * Varghese ("Fast address lookups using controlled prefix expansion", ACM TOCS
@@ -59,7 +58,7 @@ export class FibLookup extends RouteDecoder {
    * fast routing lookups", SIGCOMM 1997), but for the counting of bits. A prefix
    * ends in the node that decides on its last bit, and is a *rule* of that node.
    *
-   * 1. A cell holds the record of the longest prefix that holds all its addresses:
+   * 1. A cell holds the route number of the longest prefix that holds all its addresses:
    *    of the node's own rules, or else of the nodes above (its *cover*), or 0
    *    if there is none. Where longer prefixes end in a node below, it holds
    *    `~node`, negative, and that node's cells say the rest. A cell with a
@@ -83,9 +82,9 @@ export class FibLookup extends RouteDecoder {
    *    and `FibLoad`.
    *
    * @param address An unsigned 32-bit integer. In a read section.
-   * @returns The record's address, or 0: immutable, and shared by all prefixes with this route.
+   * @returns The route's number, or 0; the number is shared by all prefixes with this route.
    */
-  lookupRoute(address: number): Address {
+  lookupRoute(address: number): RouteNumber {
     // Written out, with literals, in a method: V8 has to load and check what is imported, be it a
     // function or a number (33 is NODE_RUNS). Measured: 4.5 ns; with imports 9.2 ns.
     const words = this.words;
@@ -107,6 +106,16 @@ export class FibLookup extends RouteDecoder {
   }
 
   /**
+   * Reads a route's fields.
+   *
+   * @param number A number that was found in this section; not 0.
+   * @returns Its fields.
+   */
+  fieldsOf(number: RouteNumber): RouteFields {
+    return readRecord(this.words, recordOf(this.words, this.fib, number));
+  }
+
+  /**
    * Finds the route of the longest prefix that holds an address, in a read section of its own.
    *
    * @param address An unsigned 32-bit integer.
@@ -118,27 +127,27 @@ export class FibLookup extends RouteDecoder {
     // `lookupRoute` and `routeAt`, written out: as calls, whether V8 puts them here depends on what
     // else was hot, and where it does not a lookup takes twice the time (measured: 11 to 25 ns).
     const words = this.words;
-    let record = words[words[this._root] + (address >>> 16)];
-    if (record < 0) {
-      let node = ~record;
+    let number = words[words[this._root] + (address >>> 16)];
+    if (number < 0) {
+      let node = ~number;
       let index = words[node + ((address >>> 11) & 31)];
-      record = words[
+      number = words[
         node + 33 + (index >>> 24) +
         ((index >>> (3 * ((address >>> 8) & 7))) & 7)
       ];
-      if (record < 0) {
-        node = ~record;
+      if (number < 0) {
+        node = ~number;
         index = words[node + ((address >>> 3) & 31)];
-        record = words[
+        number = words[
           node + 33 + (index >>> 24) + ((index >>> (3 * (address & 7))) & 7)
         ];
       }
     }
-    const slot = Math.imul(record >>> 2, 0x9e3779b1) >>> this._shift;
-    const route = this._keys[slot] === record &&
-        words[this._recycled] === this._clean
-      ? this._routes[slot]
-      : this.search(record);
-    return route;
+    const routes = this._routes;
+    if (number < routes.length && words[this._recycled] === this._clean) {
+      const route = routes[number];
+      if (route !== null) return route;
+    }
+    return this.search(number);
   }
 }

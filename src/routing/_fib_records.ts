@@ -1,270 +1,273 @@
-// Route records: one for each distinct route, shared by all prefixes that have it.
+// Finding, counting, recycling route records: for writers alone.
 
+import type { Membership } from "../_membership.ts";
 import type { Address } from "../memory/arena.ts";
+import type { GracePeriodCookie } from "../grace_periods/cookie.ts";
+import {
+  FIRST_NUMBER,
+  hashRoute,
+  NEXT,
+  readRecord,
+  RECORD_WORDS,
+  recordHas,
+  recordOf,
+  REFERENCES,
+  type RouteNumber,
+  writeRecord,
+} from "./_fib_record.ts";
+import { Reserve, reserveUnderLock } from "./_fib_reserve.ts";
 import {
   BUCKET_MASK,
   BUCKETS,
+  CHUNKS,
+  COLLECTING,
+  COOKIE,
+  FRESH,
+  LOCK,
   LOG_LENGTH,
   RECORDS,
   RECYCLED,
   RECYCLED_LOG,
+  UNUSED,
+  WAITING,
 } from "./_fib_trie.ts";
 import type { RouteFields } from "./route.ts";
 
-// A record. Readers see its fields, which never change, and whether it has references.
-const FLAGS = 0;
-const GATEWAY = 1;
-const INTERFACE = 2;
-const METRIC = 3;
-const MTU = 4;
-/** How many rules name it. */
-const REFERENCES = 5;
-/** The next record in its bucket. */
-const NEXT = 6;
-
-/** Words of a record. */
-export const RECORD_WORDS = 8;
-/** Buckets of an empty table. */
-export const FEWEST_BUCKETS = 64;
+/** Buckets of the first hash table. */
+const FEWEST_BUCKETS = 64;
 
 /**
- * Reads a record's fields.
+ * The records of a Fib by their fields, in a chained hash table.
  *
- * @param words The arena's words.
- * @param record A record, in a read section or under the lock.
- * @returns Its fields.
- */
-export function readRecord(words: Int32Array, record: Address): RouteFields {
-  return {
-    flags: words[record + FLAGS],
-    gateway: words[record + GATEWAY],
-    interface: words[record + INTERFACE],
-    metric: words[record + METRIC],
-    mtu: words[record + MTU],
-  };
-}
-
-/**
- * Whether a record is one that an update will still recycle.
+ * A number is used again only after a grace period, like memory:
  *
- * @param words The arena's words.
- * @param record A record, in a read section or under the lock.
- * @returns `false` if it may have been recycled already.
+ * 1. What is recycled is collected in a list. Once the list before it is gone,
+ *    the list as a whole becomes the one that waits, and gets a cookie *after*
+ *    the last of its numbers was recycled; when that period has ended, its
+ *    numbers are unused.
+ * 2. Recycling comes after the store that unlinked the last rule with the
+ *    number, so no section that begins after the period finds it in a cell.
  */
-export function isInUse(words: Int32Array, record: Address): boolean {
-  // Pairs with: the stores in `release` and `recycleAll`, which come before RECYCLED counts the record.
-  return Atomics.load(words, record + REFERENCES) > 0;
-}
-
-/**
- * The records of a Fib by their fields: a chained hash table that writers
- * alone look at. It is kept in the Fib's words; whoever holds the lock, or has
- * the table for himself, works with the copy in this object and saves it.
- */
-export class RecordTable {
+export class RouteRecords {
+  readonly #m: Membership;
   readonly #words: Int32Array;
   readonly #fib: Address;
-  /** The block of buckets. */
-  buckets: Address = 0;
-  #mask = 0;
-  /** How many records there are. */
-  count = 0;
+  readonly #reserve: Reserve;
 
-  constructor(words: Int32Array, fib: Address) {
-    this.#words = words;
+  constructor(m: Membership, fib: Address) {
+    this.#m = m;
+    this.#words = m.words;
     this.#fib = fib;
+    this.#reserve = new Reserve(m.heap);
   }
 
-  /** Takes the state from the Fib's words. The lock is held. */
-  open(): void {
+  /** Gives a new Fib its first records and buckets. Nobody else knows it. */
+  initialize(): void {
     const words = this.#words;
-    this.buckets = words[this.#fib + BUCKETS];
-    this.#mask = words[this.#fib + BUCKET_MASK];
-    this.count = words[this.#fib + RECORDS];
+    const fib = this.#fib;
+    words[fib + FRESH] = FIRST_NUMBER;
+    const buckets = this.#m.allocate(FEWEST_BUCKETS);
+    try {
+      const size = RECORD_WORDS * FIRST_NUMBER;
+      this.#addChunk(FIRST_NUMBER, this.#m.allocate(size));
+    } catch (error) {
+      this.#m.heap.free(buckets);
+      throw error;
+    }
+    this.#rehash(buckets, FEWEST_BUCKETS);
   }
 
-  /** Writes the state back. The lock is held. */
-  save(): void {
+  /** Frees what a Fib that nobody has used got from {@linkcode initialize}. */
+  dispose(): void {
     const words = this.#words;
-    words[this.#fib + BUCKETS] = this.buckets;
-    words[this.#fib + BUCKET_MASK] = this.#mask;
-    // Pairs with: the load in RouteDecoder, for which any recent value will do.
-    Atomics.store(words, this.#fib + RECORDS, this.count);
-  }
-
-  /** The words that the next larger block of buckets needs, or 0 if there is room. */
-  get wanted(): number {
-    return this.count <= this.#mask ? 0 : 2 * (this.#mask + 1);
+    this.#m.heap.free(words[this.#fib + BUCKETS]);
+    this.#m.heap.free(words[this.#chunkOf(FIRST_NUMBER)]);
   }
 
   /**
-   * Finds a record.
+   * The number of a route, with one reference more. No lock is held.
    *
-   * @param fields A route's fields.
-   * @returns The record, or 0.
+   * @param fields The route.
+   * @returns Its number, to be given to a rule or to {@linkcode drop}.
    */
-  find(fields: RouteFields): Address {
+  hold(fields: RouteFields): RouteNumber {
+    const reserve = this.#reserve;
+    return reserveUnderLock(this.#m, this.#fib + LOCK, reserve, () => {
+      const number = this.#find(fields) || this.#make(fields);
+      this.acquire(number);
+      return number;
+    });
+  }
+
+  /**
+   * Gives references back. No lock is held.
+   *
+   * @param numbers What {@linkcode hold} returned.
+   */
+  drop(numbers: Iterable<RouteNumber>): void {
+    const m = this.#m;
+    m.lock(this.#fib + LOCK);
+    try {
+      for (const number of numbers) this.release(number);
+    } finally {
+      m.unlock(this.#fib + LOCK);
+    }
+  }
+
+  /**
+   * Counts one reference more. The lock is held.
+   *
+   * @param number A number in use.
+   */
+  acquire(number: RouteNumber): void {
+    Atomics.add(this.#words, this.#at(number) + REFERENCES, 1);
+  }
+
+  /**
+   * Counts one reference less; the last one recycles the record. The lock is
+   * held, and what named it has been unlinked.
+   *
+   * @param number A number in use.
+   */
+  release(number: RouteNumber): void {
+    // Pairs with: `isInUse`.
+    const left = Atomics.sub(this.#words, this.#at(number) + REFERENCES, 1);
+    if (left === 1) this.#recycle(number);
+  }
+
+  #at(number: RouteNumber): Address {
+    return recordOf(this.#words, this.#fib, number);
+  }
+
+  #find(fields: RouteFields): RouteNumber {
     const words = this.#words;
-    let record = words[this.buckets + (hash(fields) & this.#mask)];
-    while (record !== 0) {
-      if (
-        words[record + INTERFACE] === fields.interface &&
-        words[record + GATEWAY] === fields.gateway &&
-        words[record + METRIC] === fields.metric &&
-        words[record + MTU] === fields.mtu &&
-        words[record + FLAGS] === fields.flags
-      ) return record;
-      record = words[record + NEXT];
+    let number = words[this.#bucketOf(fields)];
+    while (number !== 0) {
+      const record = this.#at(number);
+      if (recordHas(words, record, fields)) return number;
+      number = words[record + NEXT];
     }
     return 0;
   }
 
-  /**
-   * Makes a record of a block, for no rule as yet.
-   *
-   * @param record A block of {@linkcode RECORD_WORDS}.
-   * @param fields What it holds.
-   */
-  fill(record: Address, fields: RouteFields): void {
+  #bucketOf(fields: RouteFields): Address {
     const words = this.#words;
-    words[record + FLAGS] = fields.flags;
-    words[record + GATEWAY] = fields.gateway;
-    words[record + INTERFACE] = fields.interface;
-    words[record + METRIC] = fields.metric;
-    words[record + MTU] = fields.mtu;
-    words[record + REFERENCES] = 0;
-    words[record + NEXT] = 0;
+    const mask = words[this.#fib + BUCKET_MASK];
+    return words[this.#fib + BUCKETS] + (hashRoute(fields) & mask);
   }
 
-  /**
-   * Counts one more rule of a record.
-   *
-   * @param record The record.
-   */
-  acquire(record: Address): void {
-    Atomics.add(this.#words, record + REFERENCES, 1);
-  }
-
-  /**
-   * Counts one rule less.
-   *
-   * @param record The record.
-   * @returns Whether it was the last one.
-   */
-  release(record: Address): boolean {
-    // Pairs with: `isInUse`.
-    return Atomics.sub(this.#words, record + REFERENCES, 1) === 1;
-  }
-
-  /**
-   * Takes a record without references out, and tells the threads that may have decoded it. After
-   * that it may be retired.
-   *
-   * @param record The record.
-   */
-  recycle(record: Address): void {
+  /** Makes a record for no rule as yet. */
+  #make(fields: RouteFields): RouteNumber {
     const words = this.#words;
     const fib = this.#fib;
-    this.unlink(record);
+    const size = this.#wantedBuckets();
+    const buckets = size > 0 ? this.#reserve.take(size) : 0;
+    this.#sortUnused();
+    const unused = words[fib + UNUSED];
+    const number = unused !== 0 ? unused : this.#fresh();
+    // From here on nothing can fail.
+    this.#reserve.commit();
+    if (buckets !== 0) this.#rehash(buckets, size);
+    // Pairs with: the load in RouteDecoder, for which any recent value will do.
+    if (unused === 0) Atomics.store(words, fib + FRESH, number + 1);
+    else words[fib + UNUSED] = words[this.#at(number) + NEXT];
+    const record = this.#at(number);
+    writeRecord(words, record, fields);
+    this.#push(number, record);
+    words[fib + RECORDS]++;
+    return number;
+  }
+
+  /** The lowest number that was never used. */
+  #fresh(): RouteNumber {
+    const number = this.#words[this.#fib + FRESH];
+    if (this.#words[this.#chunkOf(number)] === 0) {
+      this.#addChunk(number, this.#reserve.take(RECORD_WORDS * number));
+    }
+    return number;
+  }
+
+  /** Where it says in which block the record of a number lies. */
+  #chunkOf(number: RouteNumber): Address {
+    return this.#fib + CHUNKS + 31 - Math.clz32(number);
+  }
+
+  /** Adds as many records as there are numbers below the first of them. */
+  #addChunk(first: RouteNumber, block: Address): void {
+    this.#words.fill(0, block, block + RECORD_WORDS * first);
+    // Before a cell gets a number that lies in it. Pairs with: the load in `recordOf`.
+    Atomics.store(this.#words, this.#chunkOf(first), block);
+  }
+
+  /** Looks whether what has been recycled may be used again (1). */
+  #sortUnused(): void {
+    const words = this.#words;
+    const fib = this.#fib;
+    const { periods } = this.#m;
+    if (words[fib + UNUSED] !== 0) return;
+    if (words[fib + WAITING] !== 0) {
+      const cookie = words[fib + COOKIE + 1] * 2 ** 32 +
+        (words[fib + COOKIE] >>> 0);
+      if (!periods.poll(cookie as GracePeriodCookie)) return;
+      words[fib + UNUSED] = words[fib + WAITING];
+    }
+    words[fib + WAITING] = words[fib + COLLECTING];
+    words[fib + COLLECTING] = 0;
+    if (words[fib + WAITING] === 0) return;
+    const cookie = periods.start();
+    words[fib + COOKIE] = cookie | 0;
+    words[fib + COOKIE + 1] = Math.floor(cookie / 2 ** 32);
+  }
+
+  /** Takes a record without references out, and tells the threads that may have decoded it. */
+  #recycle(number: RouteNumber): void {
+    const words = this.#words;
+    const fib = this.#fib;
+    const record = this.#at(number);
+    let link = this.#bucketOf(readRecord(words, record));
+    while (words[link] !== number) link = this.#at(words[link]) + NEXT;
+    words[link] = words[record + NEXT];
+    words[record + NEXT] = words[fib + COLLECTING];
+    words[fib + COLLECTING] = number;
+    words[fib + RECORDS]--;
     const recycled = Atomics.load(words, fib + RECYCLED);
     const place = fib + RECYCLED_LOG + (recycled & (LOG_LENGTH - 1));
-    // Pairs with: the loads in `RouteDecoder.#search`: of the log first, then of the count again.
-    Atomics.store(words, place, record);
+    // Pairs with: the loads in `RouteDecoder.search`: of the log first, then of the count again.
+    Atomics.store(words, place, number);
     Atomics.store(words, fib + RECYCLED, (recycled + 1) | 0);
   }
 
-  /** Tells all threads that no record of this table is used any more. */
-  recycleAll(): void {
+  /** The words that the next larger block of buckets needs, or 0 if there is room. */
+  #wantedBuckets(): number {
     const words = this.#words;
-    // Pairs with: `isInUse`.
-    this.forEach((record) => Atomics.store(words, record + REFERENCES, 0));
-    // More than the log holds. Pairs with: `RouteDecoder.#search`.
-    Atomics.add(words, this.#fib + RECYCLED, LOG_LENGTH);
+    const buckets = words[this.#fib + BUCKET_MASK] + 1;
+    return words[this.#fib + RECORDS] < buckets ? 0 : 2 * buckets;
   }
 
-  /** Takes out and returns the records that no rule names. Nobody has seen them. */
-  takeUnused(): Address[] {
-    const unused: Address[] = [];
-    this.forEach((record) => {
-      if (this.#words[record + REFERENCES] === 0) unused.push(record);
-    });
-    for (const record of unused) this.unlink(record);
-    return unused;
-  }
-
-  /**
-   * Puts a record into its bucket.
-   *
-   * @param record A record that is in none.
-   */
-  link(record: Address): void {
-    this.#push(record);
-    this.count++;
-  }
-
-  /**
-   * Takes a record out of its bucket.
-   *
-   * @param record The record.
-   */
-  unlink(record: Address): void {
+  #rehash(buckets: Address, size: number): void {
     const words = this.#words;
-    let link = this.#bucketOf(record);
-    while (words[link] !== record) link = words[link] + NEXT;
-    words[link] = words[record + NEXT];
-    this.count--;
-  }
-
-  /**
-   * Gives the table its first block of buckets, or a larger one.
-   *
-   * @param buckets The block.
-   * @param size Its words, a power of two.
-   */
-  rehash(buckets: Address, size: number): void {
-    const records: Address[] = [];
-    this.forEach((record) => records.push(record));
-    this.#words.fill(0, buckets, buckets + size);
-    this.buckets = buckets;
-    this.#mask = size - 1;
-    for (const record of records) this.#push(record);
-  }
-
-  /**
-   * Visits every record.
-   *
-   * @param visit May free the record.
-   */
-  forEach(visit: (record: Address) => void): void {
-    if (this.buckets === 0) return;
-    const words = this.#words;
-    for (let i = 0; i <= this.#mask; i++) {
-      let record = words[this.buckets + i];
-      while (record !== 0) {
+    const fib = this.#fib;
+    const old = words[fib + BUCKETS];
+    const end = old === 0 ? 0 : old + words[fib + BUCKET_MASK] + 1;
+    words.fill(0, buckets, buckets + size);
+    words[fib + BUCKETS] = buckets;
+    words[fib + BUCKET_MASK] = size - 1;
+    for (let bucket = old; bucket < end; bucket++) {
+      for (let number = words[bucket]; number !== 0;) {
+        const record = this.#at(number);
         const next = words[record + NEXT];
-        visit(record);
-        record = next;
+        this.#push(number, record);
+        number = next;
       }
     }
+    // Nobody but writers looks at it: no grace period.
+    if (old !== 0) this.#m.heap.free(old);
   }
 
-  #push(record: Address): void {
+  #push(number: RouteNumber, record: Address): void {
     const words = this.#words;
-    const bucket = this.#bucketOf(record);
+    const bucket = this.#bucketOf(readRecord(words, record));
     words[record + NEXT] = words[bucket];
-    words[bucket] = record;
+    words[bucket] = number;
   }
-
-  #bucketOf(record: Address): Address {
-    const fields = readRecord(this.#words, record);
-    return this.buckets + (hash(fields) & this.#mask);
-  }
-}
-
-function hash(fields: RouteFields): number {
-  let h = Math.imul(fields.gateway, 0x9e3779b1);
-  h = Math.imul((h ^ (h >>> 15)) + fields.interface, 0x85ebca77);
-  h = Math.imul((h ^ (h >>> 13)) + fields.metric, 0xc2b2ae3d);
-  h = Math.imul((h ^ (h >>> 16)) + fields.mtu + fields.flags, 0x27d4eb2f);
-  return h ^ (h >>> 15);
 }

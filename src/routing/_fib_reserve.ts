@@ -1,5 +1,6 @@
 // Blocks for an update that allocates under a lock and may have to begin again.
 
+import type { Membership } from "../_membership.ts";
 import type { Address } from "../memory/arena.ts";
 import type { Heap } from "../memory/_heap.ts";
 
@@ -75,5 +76,42 @@ export class Reserve {
       for (const block of blocks) this.#heap.free(block);
     }
     this.#spare.clear();
+  }
+}
+
+/**
+ * Does something under a lock that allocates from a reserve, as often as it
+ * takes to have all the blocks.
+ *
+ * @param m The thread's membership.
+ * @param lock The lock. It is not held.
+ * @param reserve What `act` takes blocks from; empty in the end.
+ * @param act What to do; a {@linkcode Shortage} that it throws must leave everything as it was.
+ * @returns What `act` returns.
+ */
+export function reserveUnderLock<T>(
+  m: Membership,
+  lock: Address,
+  reserve: Reserve,
+  act: () => T,
+): T {
+  try {
+    while (true) {
+      let size = 0;
+      m.lock(lock);
+      try {
+        return act();
+      } catch (error) {
+        if (!(error instanceof Shortage)) throw error;
+        size = error.size;
+      } finally {
+        m.unlock(lock);
+      }
+      reserve.reset();
+      // May run callbacks that update the same structure: nothing is kept here meanwhile but blocks.
+      reserve.add(size, m.allocate(size));
+    }
+  } finally {
+    reserve.dispose();
   }
 }

@@ -1,9 +1,10 @@
 // The rules of a node: the prefixes that end in it, sorted, in a block that writers alone look at.
 
 import type { Address } from "../memory/arena.ts";
+import type { RouteNumber } from "./_fib_record.ts";
 
 // A block of rules.
-/** The record that the node's cells hold where no rule of its own covers them, or 0. */
+/** The route that the node's cells hold where no rule of its own covers them, or 0. */
 export const COVER = 0;
 /** How many rules there are. */
 export const COUNT = 1;
@@ -15,7 +16,7 @@ const FIRST = 4;
 
 // A rule is two words. Its key is the first cell that it covers and how many of the node's bits
 // it fixes: in ascending order, a rule comes before those that it covers.
-const RECORD = 1;
+const ROUTE = 1;
 const LENGTH_BITS = 5;
 const LENGTH_MASK = (1 << LENGTH_BITS) - 1;
 
@@ -27,10 +28,10 @@ export interface Edit {
   key: number;
   /** The place of the key. */
   index: number;
-  /** The record of the rule that goes, or 0. */
-  old: Address;
-  /** The record of the rule that comes, or 0. */
-  record: Address;
+  /** The route of the rule that goes, or 0. */
+  old: RouteNumber;
+  /** The route of the rule that comes, or 0. */
+  route: RouteNumber;
 }
 
 /**
@@ -55,7 +56,7 @@ export function initializeRules(
   words: Int32Array,
   rules: Address,
   capacity: number,
-  cover: Address,
+  cover: RouteNumber,
 ): void {
   words[rules + COVER] = cover;
   words[rules + COUNT] = 0;
@@ -111,19 +112,19 @@ export function keyAt(
 }
 
 /**
- * The record of the rule at an index.
+ * The route of the rule at an index.
  *
  * @param words The arena's words.
  * @param rules The block of rules.
  * @param index Less than their count.
- * @returns The record.
+ * @returns The route.
  */
-export function recordAt(
+export function ruleRoute(
   words: Int32Array,
   rules: Address,
   index: number,
-): Address {
-  return words[rules + FIRST + 2 * index + RECORD];
+): RouteNumber {
+  return words[rules + FIRST + 2 * index + ROUTE];
 }
 
 /**
@@ -155,36 +156,36 @@ export function findPlace(
  * @param words The arena's words.
  * @param rules The block of rules, or 0 for none.
  * @param key The key of the rule to change.
- * @param record The record that it is to have, or 0 if it is to go.
+ * @param route The route that it is to have, or 0 if it is to go.
  * @returns The edit; `old` is 0 if there is no such rule.
  */
 export function findEdit(
   words: Int32Array,
   rules: Address,
   key: number,
-  record: Address,
+  route: RouteNumber,
 ): Edit {
-  if (rules === 0) return { rules, key, index: 0, old: 0, record };
+  if (rules === 0) return { rules, key, index: 0, old: 0, route };
   const index = findPlace(words, rules, key);
   const found = index < words[rules + COUNT] &&
     keyAt(words, rules, index) === key;
-  const old = found ? recordAt(words, rules, index) : 0;
-  return { rules, key, index, old, record };
+  const old = found ? ruleRoute(words, rules, index) : 0;
+  return { rules, key, index, old, route };
 }
 
 /**
- * Finds the record of the rule with a key.
+ * Finds the route of the rule with a key.
  *
  * @param words The arena's words.
  * @param rules The block of rules.
  * @param key The key.
- * @returns The record, or 0 if there is no such rule.
+ * @returns The route, or 0 if there is no such rule.
  */
 export function findRule(
   words: Int32Array,
   rules: Address,
   key: number,
-): Address {
+): RouteNumber {
   return findEdit(words, rules, key, 0).old;
 }
 
@@ -194,17 +195,17 @@ export function findRule(
  * @param words The arena's words.
  * @param rules A block with room.
  * @param key A key greater than those that are there.
- * @param record The record.
+ * @param route The route.
  */
 export function appendRule(
   words: Int32Array,
   rules: Address,
   key: number,
-  record: Address,
+  route: RouteNumber,
 ): void {
   const rule = rules + FIRST + 2 * words[rules + COUNT]++;
   words[rule] = key;
-  words[rule + RECORD] = record;
+  words[rule + ROUTE] = route;
 }
 
 /**
@@ -238,18 +239,18 @@ export function applyEdit(
   rules: Address,
   edit: Edit,
 ): void {
-  const { key, index, old, record } = edit;
+  const { key, index, old, route } = edit;
   const count = words[rules + COUNT];
   const rule = rules + FIRST + 2 * index;
   const from = rule + (old !== 0 ? 2 : 0);
-  const to = rule + (record !== 0 ? 2 : 0);
+  const to = rule + (route !== 0 ? 2 : 0);
   if (from !== to) {
     words.copyWithin(to, from, rules + FIRST + 2 * count);
     words[rules + COUNT] = count + (to - from) / 2;
   }
-  if (record !== 0) {
+  if (route !== 0) {
     words[rule] = key;
-    words[rule + RECORD] = record;
+    words[rule + ROUTE] = route;
   }
 }
 
@@ -274,7 +275,7 @@ export function expandRules(
   for (let i = from; i < to; i++) {
     expandRule(
       keyAt(words, rules, i),
-      recordAt(words, rules, i),
+      ruleRoute(words, rules, i),
       stride,
       cells,
     );
@@ -285,21 +286,21 @@ export function expandRules(
  * Expands one rule over cells.
  *
  * @param key Its key.
- * @param record Its record.
+ * @param route Its route.
  * @param stride How many bits the node decides on.
  * @param cells The cells.
  */
 export function expandRule(
   key: number,
-  record: Address,
+  route: RouteNumber,
   stride: number,
   cells: Int32Array,
 ): void {
   const first = ruleCell(key);
   const end = first + (1 << (stride - ruleLength(key)));
   // A call of fill() costs more than a few stores.
-  if (end - first > 32) cells.fill(record, first, end);
-  else for (let cell = first; cell < end; cell++) cells[cell] = record;
+  if (end - first > 32) cells.fill(route, first, end);
+  else for (let cell = first; cell < end; cell++) cells[cell] = route;
 }
 
 /**
@@ -309,18 +310,18 @@ export function expandRule(
  * @param rules The block of rules.
  * @param key The key of the covered rule.
  * @param stride How many bits the node decides on.
- * @returns The record of the longest shorter rule that covers it, or 0.
+ * @returns The route of the longest shorter rule that covers it, or 0.
  */
 export function coverOf(
   words: Int32Array,
   rules: Address,
   key: number,
   stride: number,
-): Address {
+): RouteNumber {
   for (let length = ruleLength(key) - 1; length >= 0; length--) {
     const cell = ruleCell(key) & -(1 << (stride - length));
-    const record = findRule(words, rules, ruleKey(cell, length));
-    if (record !== 0) return record;
+    const route = findRule(words, rules, ruleKey(cell, length));
+    if (route !== 0) return route;
   }
   return 0;
 }

@@ -8,7 +8,7 @@ import { LINE } from "../memory/_size_classes.ts";
 export const ROOT = 0;
 /** Counts published changes. */
 export const GENERATION = 1;
-/** Counts records that are not used any more. */
+/** Counts records that have gone out of use. */
 export const RECYCLED = 2;
 /** How many prefixes there are. */
 export const SIZE = 3;
@@ -20,8 +20,18 @@ export const ROOT_RULES: number = LINE + 1;
 export const BUCKETS: number = LINE + 2;
 export const BUCKET_MASK: number = LINE + 3;
 export const RECORDS: number = LINE + 4;
-/** The last records that RECYCLED counted, in a ring. */
-export const RECYCLED_LOG: number = 2 * LINE;
+/** The lowest route number that was never used. */
+export const FRESH: number = LINE + 5;
+/** Lists of route numbers: those to use again, those that wait for a period, and those that come after them. */
+export const UNUSED: number = LINE + 6;
+export const WAITING: number = LINE + 7;
+export const COLLECTING: number = LINE + 8;
+/** The period that the second list waits for: two words, the lower one first. */
+export const COOKIE: number = LINE + 9;
+/** The blocks of records, by the logarithm of the first number in them. */
+export const CHUNKS: number = 2 * LINE;
+/** The last numbers that RECYCLED counted, in a ring. */
+export const RECYCLED_LOG: number = CHUNKS + 32;
 /** Length of the ring, a power of two. */
 export const LOG_LENGTH = 256;
 /** Words of a Fib, nodes, rules and records apart. */

@@ -3,8 +3,9 @@
 import type { Membership } from "../_membership.ts";
 import type { Address } from "../memory/arena.ts";
 import { forEachKid, nodeWords, writeNode } from "./_fib_node.ts";
-import { RECORD_WORDS, RecordTable } from "./_fib_records.ts";
-import { Reserve, Shortage } from "./_fib_reserve.ts";
+import type { RouteNumber } from "./_fib_record.ts";
+import { RouteRecords } from "./_fib_records.ts";
+import { Reserve, reserveUnderLock } from "./_fib_reserve.ts";
 import {
   applyEdit,
   CAPACITY,
@@ -62,7 +63,7 @@ export class FibUpdate {
   readonly #m: Membership;
   readonly #words: Int32Array;
   readonly #fib: Address;
-  readonly #records: RecordTable;
+  readonly #records: RouteRecords;
   readonly #reserve: Reserve;
   /** The cells of a node being made, and those of one below it. */
   readonly #cells = [new Int32Array(NODE_CELLS), new Int32Array(NODE_CELLS)];
@@ -80,7 +81,7 @@ export class FibUpdate {
     this.#m = m;
     this.#words = m.words;
     this.#fib = fib;
-    this.#records = new RecordTable(m.words, fib);
+    this.#records = new RouteRecords(m, fib);
     this.#reserve = new Reserve(m.heap);
   }
 
@@ -91,7 +92,13 @@ export class FibUpdate {
    * @param fields Its route.
    */
   insert(prefix: PrefixKey, fields: RouteFields): void {
-    this.#run(prefix, fields);
+    const number = this.#records.hold(fields);
+    let used = false;
+    try {
+      used = this.#run(prefix, number);
+    } finally {
+      if (!used) this.#records.drop([number]);
+    }
     this.#m.afterUpdate();
   }
 
@@ -102,59 +109,28 @@ export class FibUpdate {
    * @returns Whether it was there.
    */
   delete(prefix: PrefixKey): boolean {
-    const done = this.#run(prefix, undefined);
+    const done = this.#run(prefix, 0);
     this.#m.afterUpdate();
     return done;
   }
 
-  #run(prefix: PrefixKey, fields: RouteFields | undefined): boolean {
-    const m = this.#m;
-    const lock = this.#fib + LOCK;
-    try {
-      while (true) {
-        let size = 0;
-        m.lock(lock);
-        try {
-          return this.#attempt(prefix, fields);
-        } catch (error) {
-          if (!(error instanceof Shortage)) throw error;
-          size = error.size;
-        } finally {
-          m.unlock(lock);
-        }
-        this.#reserve.reset();
-        // May run callbacks that update this very Fib: nothing is kept here meanwhile but blocks.
-        this.#reserve.add(size, m.allocate(size));
-      }
-    } finally {
-      this.#reserve.dispose();
-    }
+  #run(prefix: PrefixKey, number: RouteNumber): boolean {
+    return reserveUnderLock(
+      this.#m,
+      this.#fib + LOCK,
+      this.#reserve,
+      () => this.#attempt(prefix, number),
+    );
   }
 
-  /** One attempt under the lock. */
-  #attempt(prefix: PrefixKey, fields: RouteFields | undefined): boolean {
+  /** One attempt under the lock; returns whether a rule has got the number, or gone. */
+  #attempt(prefix: PrefixKey, number: RouteNumber): boolean {
     this.#retired = [];
     this.#freed = [];
     this.#writes = [];
-    const records = this.#records;
-    records.open();
-    let record = 0;
-    let fresh = false;
-    let size = 0;
-    let buckets = 0;
-    if (fields !== undefined) {
-      record = records.find(fields);
-      fresh = record === 0;
-      if (fresh) {
-        size = records.wanted;
-        if (size > 0) buckets = this.#reserve.take(size);
-        record = this.#reserve.take(RECORD_WORDS);
-        records.fill(record, fields);
-      }
-    }
-    const edit = this.#findEdit(prefix, record);
+    const edit = this.#findEdit(prefix, number);
     // Nothing to delete, or the route that it has already.
-    if (edit.old === record) return false;
+    if (edit.old === number) return false;
     const length = lengthOf(prefix);
     const home = this.#makeRoom(edit);
     const { pointer, value } = length <= ROOT_STRIDE
@@ -165,20 +141,10 @@ export class FibUpdate {
 
     // The second half.
     this.#reserve.commit();
-    if (buckets !== 0) {
-      this.#freed.push(records.buckets);
-      records.rehash(buckets, size);
-    }
-    if (fresh) records.link(record);
-    if (record !== 0) records.acquire(record);
     if (home !== 0) applyEdit(this.#words, home, edit);
     this.#publish(pointer, value);
-    if (edit.old !== 0 && records.release(edit.old)) {
-      records.recycle(edit.old);
-      this.#retired.push(edit.old);
-    }
-    records.save();
-    const grown = (record !== 0 ? 1 : 0) - (edit.old !== 0 ? 1 : 0);
+    if (edit.old !== 0) this.#records.release(edit.old);
+    const grown = (number !== 0 ? 1 : 0) - (edit.old !== 0 ? 1 : 0);
     if (grown !== 0) Atomics.add(this.#words, this.#fib + SIZE, grown);
     this.#cleanUp();
     return true;
@@ -204,25 +170,25 @@ export class FibUpdate {
   // The first half
 
   /** Finds the rule of a prefix. */
-  #findEdit(prefix: PrefixKey, record: Address): Edit {
+  #findEdit(prefix: PrefixKey, route: RouteNumber): Edit {
     const words = this.#words;
     const address = addressOf(prefix);
     const length = lengthOf(prefix);
     const block = address >>> 16;
     let rules = words[this.#fib + ROOT_RULES];
     if (length <= ROOT_STRIDE) {
-      return findEdit(words, rules, ruleKey(block, length), record);
+      return findEdit(words, rules, ruleKey(block, length), route);
     }
     const cell = words[words[this.#fib + ROOT] + block];
     const at = (address >>> 8) & 0xff;
     if (length <= ROOT_STRIDE + NODE_STRIDE) {
       rules = this.#rulesOf(cell);
       const key = ruleKey(at, length - ROOT_STRIDE);
-      return findEdit(words, rules, key, record);
+      return findEdit(words, rules, key, route);
     }
     rules = this.#rulesOf(cell < 0 ? words[runOf(words, ~cell, at)] : 0);
     const key = ruleKey(address & 0xff, length - ROOT_STRIDE - NODE_STRIDE);
-    return findEdit(words, rules, key, record);
+    return findEdit(words, rules, key, route);
   }
 
   /** The rules of the node that a cell leads to, or 0. */
@@ -233,8 +199,8 @@ export class FibUpdate {
   /** Finds a block where an edit fits: the one where the rules are, or a larger one, or a first one. */
   #makeRoom(edit: Edit): Address {
     const words = this.#words;
-    const { rules, record, old } = edit;
-    if (record === 0 || old !== 0) return rules;
+    const { rules, route, old } = edit;
+    if (route === 0 || old !== 0) return rules;
     const capacity = rules === 0 ? 0 : words[rules + CAPACITY];
     if (rules !== 0 && words[rules + COUNT] < capacity) return rules;
     const larger = Math.max(FEWEST_RULES, capacity + (capacity >> 1));
@@ -251,15 +217,13 @@ export class FibUpdate {
   /** A prefix of at most 16 bits. */
   #planRoot(edit: Edit, home: Address): Publication {
     const words = this.#words;
-    const { rules, key, index, record, old } = edit;
+    const { rules, key, index, route, old } = edit;
     this.#writes.push(this.#fib + ROOT_RULES, home);
     if (this.#rootCells.length === 0) {
       this.#rootCells = new Int32Array(ROOT_CELLS);
     }
     const cells = this.#rootCells;
-    const value = record !== 0
-      ? record
-      : coverOf(words, rules, key, ROOT_STRIDE);
+    const value = route !== 0 ? route : coverOf(words, rules, key, ROOT_STRIDE);
     expandRule(key, value, ROOT_STRIDE, cells);
     // Up to the end of what the rule covers, all behind it are longer.
     const begin = ruleCell(key);
@@ -293,7 +257,7 @@ export class FibUpdate {
     return { pointer: this.#fib + ROOT, value: copy };
   }
 
-  #coverOfCell(cell: number): Address {
+  #coverOfCell(cell: number): RouteNumber {
     return cell < 0 ? this.#words[this.#rulesOf(cell) + COVER] : cell;
   }
 
@@ -360,8 +324,8 @@ export class FibUpdate {
 
   /** Whether an edit leaves a node without rules and without nodes below. */
   #ceases(edit: Edit): boolean {
-    const { rules, record } = edit;
-    return record === 0 && this.#words[rules + COUNT] === 1 &&
+    const { rules, route } = edit;
+    return route === 0 && this.#words[rules + COUNT] === 1 &&
       this.#words[rules + KIDS] === 0;
   }
 
@@ -371,12 +335,12 @@ export class FibUpdate {
   }
 
   /** Works out a node's cells after an edit. */
-  #expand(cells: Int32Array, cover: Address, edit: Edit): void {
+  #expand(cells: Int32Array, cover: RouteNumber, edit: Edit): void {
     const words = this.#words;
-    const { rules, key, index, old, record } = edit;
+    const { rules, key, index, old, route } = edit;
     cells.fill(cover);
     if (rules !== 0) expandRules(words, rules, 0, index, NODE_STRIDE, cells);
-    if (record !== 0) expandRule(key, record, NODE_STRIDE, cells);
+    if (route !== 0) expandRule(key, route, NODE_STRIDE, cells);
     if (rules === 0) return;
     const from = index + (old !== 0 ? 1 : 0);
     expandRules(words, rules, from, words[rules + COUNT], NODE_STRIDE, cells);
@@ -391,7 +355,7 @@ export class FibUpdate {
   }
 
   /** What a cell becomes when `cover` becomes what it would hold without a node below. */
-  #covered(cell: number, cover: Address, depth: number): number {
+  #covered(cell: number, cover: RouteNumber, depth: number): number {
     if (cell >= 0) return cover;
     const words = this.#words;
     const node = ~cell;

@@ -4,7 +4,6 @@ import type { Address } from "../memory/arena.ts";
 import * as pages from "../memory/_size_classes.ts";
 import type { Neighbor } from "./_neighbor_layout.ts";
 import type { NeighborStore } from "./_neighbor_store.ts";
-import { readRecord } from "./_fib_records.ts";
 import { formatAddress } from "./_prefix.ts";
 import { DESTINATION, hasRoute, readRoute } from "./_route_layout.ts";
 import * as layout from "./_route_layout.ts";
@@ -116,10 +115,10 @@ export class RouteResults {
     const destination = words[entry + DESTINATION];
     const fields = readRoute(words, entry);
     // The Fib's own object where possible: there are fewer of them.
-    const record = fib.lookupRoute(destination);
-    const same = record !== 0 &&
-      hasRoute(words, entry, readRecord(words, record));
-    const route = same ? fib.routeAt(record)! : decodeRoute(fields);
+    const number = fib.lookupRoute(destination);
+    const same = number !== 0 &&
+      hasRoute(words, entry, fib.fieldsOf(number));
+    const route = same ? fib.routeAt(number)! : decodeRoute(fields);
     const hop = hopOf(route, fields, destination);
     const result = new Result(neighbors, route, hop, words[entry + SERIAL]);
     this.#put(entry, result);

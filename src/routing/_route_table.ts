@@ -3,7 +3,6 @@
 import type { Membership } from "../_membership.ts";
 import type { Address } from "../memory/arena.ts";
 import type { FibLookup } from "./_fib_lookup.ts";
-import { readRecord } from "./_fib_records.ts";
 import type { NeighborStore } from "./_neighbor_store.ts";
 import { type Clock, ticksOf } from "./_route_clock.ts";
 import { RouteCollector } from "./_route_collector.ts";
@@ -254,8 +253,8 @@ export class RouteTable {
   #isMoved(entry: Address): boolean {
     const words = this.words;
     // Signed: the Fib takes the address apart bit by bit, and a small integer costs no allocation.
-    const record = this.fib.lookupRoute(words[entry + DESTINATION]);
-    return record === 0 || !hasRoute(words, entry, readRecord(words, record));
+    const number = this.fib.lookupRoute(words[entry + DESTINATION]);
+    return number === 0 || !hasRoute(words, entry, this.fib.fieldsOf(number));
   }
 
   /**

@@ -2,7 +2,6 @@
 
 import { RcuMemoryError } from "../memory/errors.ts";
 import type { Address } from "../memory/arena.ts";
-import { readRecord } from "./_fib_records.ts";
 import { ticksSince } from "./_route_clock.ts";
 import {
   DESTINATION,
@@ -86,10 +85,10 @@ export class RouteWriter {
     try {
       // Acquire: before the loads of the lookup (5), which are plain.
       const generation = Atomics.load(words, table.fib.generationAddress);
-      const record = table.fib.lookupRoute(destination);
-      if (record === 0) return undefined;
-      const fields = readRecord(words, record);
-      const route = table.fib.routeAt(record)!;
+      const number = table.fib.lookupRoute(destination);
+      if (number === 0) return undefined;
+      const fields = table.fib.fieldsOf(number);
+      const route = table.fib.routeAt(number)!;
       const hop = hopOf(route, fields, destination);
       return { generation, fields, route, hop };
     } finally {
