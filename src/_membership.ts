@@ -331,6 +331,7 @@ export class Membership {
       } else if (performance.now() > patience) {
         break;
       } else {
+        this.callbacks.doubt();
         Atomics.wait(this.words, this.#nap, 0, NAP);
       }
       heap.scavenge();
@@ -370,9 +371,9 @@ export class Membership {
     const { callbacks, periods, reader, sequence } = this;
     const cookie = callbacks.waitsFor;
     if (cookie === undefined || reader.depth !== 0) return;
-    this.#yielded = !this.#yielded && sequence.wasForced(cookie, this.#forced);
+    this.#yielded = !this.#yielded && sequence.wasForced(this.#forced);
     if (!this.#yielded) {
-      sequence.countForced(cookie);
+      sequence.countForced();
       const wait = Math.min(times * OVERLOAD_WAIT, LONGEST_OVERLOAD_WAIT);
       reader.goOffline();
       periods.wait(cookie, wait, true);

@@ -42,9 +42,10 @@ export class ReclaimerHost {
       worker.terminate();
       this.#fail(event.message);
     };
-    worker.onmessage = () => {
+    worker.onmessage = ({ data: failure }: MessageEvent<string | null>) => {
       worker.terminate();
-      this.#watch();
+      if (failure === null) this.#watch();
+      else this.#fail(failure);
     };
     worker.postMessage(this.#handle);
   }

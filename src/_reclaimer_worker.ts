@@ -1,4 +1,4 @@
-// The worker that an Rcu starts for its domain. It says when it ends.
+// The worker that an Rcu starts for its domain. It says when it ends, and why if it has failed.
 
 import type { RcuHandle } from "./options.ts";
 import { runIdleReclaimer } from "./reclaimer.ts";
@@ -6,7 +6,7 @@ import { runIdleReclaimer } from "./reclaimer.ts";
 /** The part of a worker's global scope that is used here. */
 interface Scope {
   onmessage: (event: MessageEvent<RcuHandle>) => void;
-  postMessage(message: null): void;
+  postMessage(failure: string | null): void;
   close(): void;
 }
 
@@ -15,7 +15,12 @@ const IDLE_TIMEOUT = 1_000;
 
 const scope = globalThis as unknown as Scope;
 scope.onmessage = async ({ data }) => {
-  await runIdleReclaimer(data, IDLE_TIMEOUT);
-  scope.postMessage(null);
+  let failure: string | null = null;
+  try {
+    await runIdleReclaimer(data, IDLE_TIMEOUT);
+  } catch (error) {
+    failure = error instanceof Error ? error.message : String(error);
+  }
+  scope.postMessage(failure);
   scope.close();
 };

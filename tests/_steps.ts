@@ -48,7 +48,7 @@ export function atEveryStep(
 
 /**
  * Plays a scenario once for every atomic access of an act: another act is done
- * in one piece just before that access.
+ * in one piece just before that access, and in a last play after all of them.
  *
  * @param play Sets a fresh scenario up, and returns the two acts and what must
  * be true after both.
@@ -62,9 +62,16 @@ export function interleave(
   },
   most = Infinity,
 ): void {
-  for (let at = 0, steps = 1; at < Math.min(steps, most); at++) {
+  for (let at = 0, ended = false; at < most && !ended; at++) {
     const { act, other, check } = play();
-    steps = atEveryStep(act, (step) => step === at && other());
+    // Up to here the act takes the steps that it would take alone: if it has none left, it is over.
+    ended = true;
+    atEveryStep(act, (step) => {
+      if (step !== at) return;
+      ended = false;
+      other();
+    });
+    if (ended) other();
     check(at);
   }
 }

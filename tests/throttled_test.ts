@@ -113,6 +113,18 @@ Deno.test("beyond highWater the limit is lifted, so that a flood in one turn sta
     assert(most >= 640 && most <= 2 * 640, `${most} waited`);
   }));
 
+Deno.test("beyond highWater the limit is lifted in the event loop too", () =>
+  withDomain({ ...throttled(5), highWater: 200 }, async (rcu) => {
+    const reader = Rcu.attach(rcu.handle);
+    const section = reader.readLock();
+    const batches = new Batches();
+    for (let i = 0; i < 300; i++) rcu.callRcu(batches.count);
+    section[Symbol.dispose]();
+    reader.close();
+    await until("all", () => batches.total === 300);
+    assert(batches.sizes.length < 5, `${batches.sizes}`);
+  }));
+
 Deno.test("once hardly anything waits the limit holds again", () =>
   withDomain({ ...throttled(5), highWater: 100 }, async (rcu) => {
     const batches = new Batches();

@@ -4,6 +4,7 @@ import type { Address } from "../memory/arena.ts";
 import type { Heap } from "../memory/_heap.ts";
 import type { GracePeriodCookie } from "../grace_periods/cookie.ts";
 import type { GracePeriods } from "../grace_periods/_grace_periods.ts";
+import { Closures } from "./_closures.ts";
 import {
   type CallbackCounters,
   ENQUEUED,
@@ -16,6 +17,7 @@ import {
 } from "./_counters.ts";
 import type { Handover } from "./_handover.ts";
 import type { Orphans } from "./_orphans.ts";
+import { emptySegment, leftIn, type Segment } from "./_segment.ts";
 import { type Throttle, UNLIMITED } from "./_throttle.ts";
 import { Timer } from "./_timer.ts";
 
@@ -25,16 +27,6 @@ const INTERVAL = 64;
 /** First and longest pause between two looks while nothing is enqueued, in ms. */
 const SHORTEST_PAUSE = 0;
 const LONGEST_PAUSE = 10;
-
-/** A segment that waits: its blocks hang on a word of the line, its closures here. */
-interface Segment {
-  readonly head: Address;
-  cookie: GracePeriodCookie | undefined;
-  closures: (() => void)[];
-  /** Closures that have been run already. */
-  done: number;
-  frees: number;
-}
 
 /** What a thread's callbacks report, and how they are done. */
 export interface CallbackSettings {
@@ -88,7 +80,6 @@ export class Callbacks {
   readonly #highWater: number;
 
   #next: (() => void)[] = [];
-  #ready: (() => void)[] = [];
   #nextCount = 0;
   /** The tag of NEXT's last block. */
   #nextTail: Address = 0;
@@ -103,11 +94,11 @@ export class Callbacks {
   #closures = 0;
   #quota = INTERVAL;
   #forceAt: number;
-  #running = false;
   #left = false;
   /** Ready callbacks wait for a later turn. */
   #plugged = false;
   #pause = SHORTEST_PAUSE;
+  readonly #ready: Closures;
   readonly #timer = new Timer();
   readonly #onTurn = (): void => this.#turn();
 
@@ -133,8 +124,12 @@ export class Callbacks {
     this.#handsOver = settings.handsOver;
     this.#highWater = settings.highWater;
     this.#forceAt = settings.highWater;
-    this.#wait = segment(base + WAIT);
-    this.#later = segment(base + LATER);
+    this.#ready = new Closures(settings.onError, (count) => {
+      this.#closures -= count;
+      this.#countInvoked(count);
+    });
+    this.#wait = emptySegment(base + WAIT);
+    this.#later = emptySegment(base + LATER);
     // The counters belong to the record, not to its thread: a barrier that began while another
     // thread had it still counts right.
     this.#enqueued = Atomics.load(words, base + ENQUEUED);
@@ -177,7 +172,7 @@ export class Callbacks {
 
   /** Whether callbacks are being invoked right now. */
   get running(): boolean {
-    return this.#running;
+    return this.#ready.running;
   }
 
   /**
@@ -235,21 +230,22 @@ export class Callbacks {
     if (this.#quota > 0) return;
     this.processCallbacks(true);
     const backlog = this.backlog;
-    if (backlog >= this.#forceAt) {
-      // Once per highWater, not on every call: the 2009 fault.
-      this.#forceAt = backlog + this.#highWater;
-      this.#force(backlog);
-    } else if (backlog < this.#highWater) this.#forceAt = this.#highWater;
+    if (backlog >= this.#forceAt) this.#force(backlog);
+    else if (backlog < this.#highWater) this.#forceAt = this.#highWater;
   }
 
   /** Overload: reclaims for those who fall behind or have left, too. */
   #force(backlog: number): void {
+    // What follows may come back here.
+    this.#forceAt = backlog + this.#highWater;
     this.adopt();
     this.help(false);
     this.processCallbacks();
     this.#settings.onForced(Math.floor(backlog / this.#highWater));
     this.processCallbacks();
-    if (this.backlog < this.#highWater) this.#forceAt = this.#highWater;
+    // Once per highWater further callbacks, not on every one: the 2009 fault.
+    const left = this.backlog;
+    this.#forceAt = this.#highWater + (left < this.#highWater ? 0 : left);
   }
 
   /**
@@ -279,7 +275,7 @@ export class Callbacks {
       const most = limited && this.#throttle !== undefined
         ? this.#throttle.allowance
         : UNLIMITED;
-      if (most < wait.frees + wait.closures.length - wait.done) {
+      if (most < leftIn(wait)) {
         this.#plug();
         if (most > 0) this.invokeCallbacks(wait, most);
         break;
@@ -368,31 +364,7 @@ export class Callbacks {
       ready.done = 0;
     }
     this.#countInvoked(frees);
-    if (end > done) this.#run(closures, done, end);
-  }
-
-  /** Runs closures, or leaves them to the call that is already running some. */
-  #run(closures: (() => void)[], from: number, to: number): void {
-    // One by one: a call cannot have as many arguments as there may be closures.
-    for (let i = from; i < to; i++) this.#ready.push(closures[i]);
-    if (this.#running) return;
-    this.#running = true;
-    try {
-      // A callback may wait for memory and so make further ones ready: they queue up behind.
-      for (let i = 0; i < this.#ready.length; i++) {
-        try {
-          this.#ready[i]();
-        } catch (error) {
-          this.#settings.onError(error);
-        }
-      }
-    } finally {
-      const count = this.#ready.length;
-      this.#ready = [];
-      this.#running = false;
-      this.#closures -= count;
-      this.#countInvoked(count);
-    }
+    if (end > done) this.#ready.run(closures, done, end);
   }
 
   #countInvoked(count: number): void {
@@ -523,8 +495,4 @@ export class Callbacks {
       Atomics.add(words, line + HANDED, count);
     }
   }
-}
-
-function segment(head: Address): Segment {
-  return { head, cookie: undefined, closures: [], done: 0, frees: 0 };
 }

@@ -263,11 +263,21 @@ export class Handover {
    * @returns Whether there is nothing to take: only then may the reclaimer sleep.
    */
   prepareToSleep(): boolean {
-    Atomics.store(this.#words, this.#base + WAITING, 1);
+    this.announceSleep();
     // Pairs with: `push`, then `wake` (4).
     if (Atomics.load(this.#words, this.#base + HEAD) === 0) return true;
     this.cancelSleep();
     return false;
+  }
+
+  /** Lets others know that they have to wake it. */
+  announceSleep(): void {
+    Atomics.store(this.#words, this.#base + WAITING, 1);
+  }
+
+  /** Whether somebody still has to wake it. */
+  get isAwaited(): boolean {
+    return Atomics.load(this.#words, this.#base + WAITING) === 1;
   }
 
   /** Takes the announcement back. */

@@ -10,8 +10,8 @@ const EPOCH = 1;
 const COMPLETED = LINE;
 const EXPEDITED = LINE + 1;
 const FORCED = LINE + 2;
-/** The period that was forced last, its low 32 bits. */
-const FORCED_FOR = LINE + 3;
+/** What the sequence was when a period was forced last. */
+const FORCED_PERIOD = LINE + 3;
 
 /** Words of the sequence and its counters. */
 export const SEQUENCE_WORDS: number = 2 * LINE;
@@ -144,27 +144,21 @@ export class Sequence {
     Atomics.add(this.#words, this.#base + EXPEDITED, 1);
   }
 
-  /**
-   * Counts a period that overload forced.
-   *
-   * @param cookie The period.
-   */
-  countForced(cookie: GracePeriodCookie): void {
-    Atomics.store(this.#words, this.#base + FORCED_FOR, cookie | 0);
+  /** Counts that overload has forced the period in progress. */
+  countForced(): void {
+    Atomics.store(this.#words, this.#base + FORCED_PERIOD, this.current());
     Atomics.add(this.#words, this.#base + FORCED, 1);
   }
 
   /**
-   * Whether somebody has forced a period, or a later one, lately.
+   * Whether somebody has forced the period in progress lately.
    *
-   * @param cookie The period.
    * @param seen What {@linkcode forced} was when it was looked at last.
    * @returns `true` if so.
    */
-  wasForced(cookie: GracePeriodCookie, seen: number): boolean {
-    if (this.forced === seen) return false;
-    const last = Atomics.load(this.#words, this.#base + FORCED_FOR);
-    return ((last - cookie) | 0) >= 0;
+  wasForced(seen: number): boolean {
+    return this.forced !== seen &&
+      Atomics.load(this.#words, this.#base + FORCED_PERIOD) === this.current();
   }
 
   /** Waits that asked for an expedited period. */
