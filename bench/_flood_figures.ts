@@ -36,8 +36,8 @@ const FLOODERS = 2;
 /** Next hops of the router. */
 const HOPS = 16;
 /** How long a flood is, in ms. */
-const LENGTH: Record<Size, number> = { roomy: 4000, tight: 1000 };
-const QUICK: Record<Size, number> = { roomy: 600, tight: 300 };
+const LENGTH: Record<Size, number> = { roomy: 4500, tight: 1000 };
+const QUICK: Record<Size, number> = { roomy: 450, tight: 300 };
 /** Warming up, in ms. */
 const WARM_UP = 200;
 /** Longest wait for the resting size, in ms. */

@@ -156,7 +156,7 @@ export function reclaimer(handle: RcuHandle): Promise<void> {
 
 /** What an observer has seen. */
 export interface Observed {
-  /** The longest grace period, in ms, and the observer's own longest absence. */
+  /** The longest grace period for which callbacks waited, in ms, and the observer's own longest absence. */
   longest: number;
   absence: number;
   periods: number;
@@ -198,14 +198,17 @@ export function observe(stop: Int32Array): Observed {
     const last = now;
     now = performance.now() - begin;
     seen.absence = Math.max(seen.absence, now - last);
+    const pending = membership.pendingOfAll();
+    // A period that no callback waits for may stay in progress for want of anybody who looks.
+    const started = pending > 0 && sequence.inProgress()
+      ? sequence.started()
+      : 0;
     // The last one in progress has lasted until now at the most.
-    const started = sequence.inProgress() ? sequence.started() : 0;
     if (current !== 0) seen.longest = Math.max(seen.longest, now - since);
     if (started !== current) {
       current = started;
       since = now;
     }
-    const pending = membership.pendingOfAll();
     peak = Math.max(peak, pending);
     seen.pendingPeak = Math.max(seen.pendingPeak, pending);
     if (now - audited < AUDIT) continue;
