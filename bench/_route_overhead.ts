@@ -27,8 +27,8 @@ interface Timed {
 /** No list is moved on, and nobody waits, in these: longer, and the thread had lost its core. */
 const SHORT = 0.02;
 const LONG = 1;
-/** `OVERLOAD_WAIT` is 1 ms. */
-const WAIT = 2;
+/** `LONGEST_OVERLOAD_WAIT` is 64 ms. */
+const WAIT = 65;
 
 const on = (
   of: { prototype: object },

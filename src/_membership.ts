@@ -47,9 +47,8 @@ void [performance, setTimeout, clearTimeout, queueMicrotask, crypto];
 const OTHERS_PATIENCE = 250;
 /** A pause between two looks at what other threads do, in ms. */
 const NAP = 1;
-/** What overload makes an updater wait for each highWater that is pending, and at most, in ms. */
-const OVERLOAD_WAIT = 1;
-const LONGEST_OVERLOAD_WAIT = 10;
+/** What overload makes an updater wait at most, in ms: 1, and twice that for each further highWater. */
+const LONGEST_OVERLOAD_WAIT = 64;
 
 /** How often pending callbacks are counted anew because one has changed hands meanwhile. */
 const COUNT_TRIES = 8;
@@ -374,7 +373,8 @@ export class Membership {
     this.#yielded = !this.#yielded && sequence.wasForced(this.#forced);
     if (!this.#yielded) {
       sequence.countForced();
-      const wait = Math.min(times * OVERLOAD_WAIT, LONGEST_OVERLOAD_WAIT);
+      // A reader that is not stalled but has no core for a while needs more than a moment.
+      const wait = Math.min(2 ** (times - 1), LONGEST_OVERLOAD_WAIT);
       reader.goOffline();
       periods.wait(cookie, wait, true);
     }

@@ -44,8 +44,8 @@ export interface RcuOptions {
   /**
    * Pending callbacks of one thread that count as overload, from 1; with
    * `offloaded`, those of one thread and the reclaimer. Beyond it the updater
-   * helps to reclaim and waits for a grace period, once per so many: up to 1 ms
-   * for each so many that wait, 10 ms at most.
+   * helps to reclaim and waits for a grace period, once per so many: up to
+   * 1 ms, and twice that for each further so many that wait, 64 ms at most.
    *
    * @default {10000}
    */

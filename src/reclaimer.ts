@@ -32,7 +32,8 @@ export interface ReclaimerOptions {
  *
  * A domain has one reclaimer at a time; a further one stands by, without a slot,
  * until the first has ended. The promise resolves when no other thread is a member and
- * everything has been freed, or when the signal is aborted. A worker
+ * everything has been freed, or when the signal is aborted. A thread that ended without
+ * `close()` counts as a member for ever: then only the signal ends it. A reclaimer's worker
  * that is terminated instead is noticed after 2 s of silence: until then what was
  * handed over waits, and what it had taken does until its death is proven; then
  * other threads take over both.

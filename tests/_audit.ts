@@ -210,6 +210,8 @@ export async function withDomain(
     using last = Rcu.attach(rcu.handle);
     const alone = () => last.stats().readers.length === 1;
     await until("no reclaimer", alone);
+    // This thread may have been in the way of the last thing that the reclaimer left: its name.
+    await last.barrier();
     assertNothingLeft(last, live);
   } else {
     assertNothingLeft(rcu, live);

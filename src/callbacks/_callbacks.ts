@@ -160,7 +160,7 @@ export class Callbacks {
     return this.pending + handover.count + taken;
   }
 
-  /** Deferred frees among them. */
+  /** Deferred frees among those that are pending in this thread. */
   get frees(): number {
     return this.pending - this.#closures;
   }
