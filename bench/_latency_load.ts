@@ -8,13 +8,13 @@ import { quickTurn } from "./_thread.ts";
 import { obey } from "./_workers.ts";
 
 /** Objects that are replaced in a burst. */
-export const BURST = 6_000;
+export const BURST = 9_000;
 /** Those of them that are replaced at once, before timers have their turn: well under 100 µs. */
-const SLICE = 16;
-/** Words of an object. */
-export const OBJECT = 1024;
+export const SLICE = 20;
+/** Words of an object: as many as fit a page twice. */
+export const OBJECT = 2040;
 /** Objects that are alive. */
-const LIVE = 8_192;
+const LIVE = 6_144;
 
 /** Which domain's reader has to hold a section, from 1, or 0; and which one does. */
 const WANTED = 0;
@@ -190,7 +190,7 @@ export function batchCosts(): { words: number; debug: boolean; ms: number }[] {
     { words: OBJECT, debug: false },
     { words: OBJECT, debug: true },
   ].map(({ words, debug }) => {
-    const capacity = 64 * 2 ** 20;
+    const capacity = 96 * 2 ** 20;
     using rcu = Rcu.create({ capacity, debug, maxReaders: 2 });
     using reader = Rcu.attach(rcu.handle);
     const times: number[] = [];

@@ -212,9 +212,9 @@ export async function withDomain(
     await until("no reclaimer", alone);
     // This thread may have been in the way of the last thing that the reclaimer left: its name.
     await last.barrier();
-    assertNothingLeft(last, live);
+    assertNothingLeft(last, live + kept);
   } else {
-    assertNothingLeft(rcu, live);
+    assertNothingLeft(rcu, live + kept);
   }
 }
 
@@ -228,7 +228,7 @@ function assertNothingLeft(rcu: Rcu, live: number): void {
   assertLists(rcu.memory.words);
   assertEquals(
     { live: memory.live, deferred: memory.deferred, ...callbacks },
-    { ...callbacks, live: live + kept, deferred: 0, pending: 0 },
+    { ...callbacks, live, deferred: 0, pending: 0 },
   );
   assertEquals(readers.map(({ id }) => id), [rcu.readerId]);
 }
