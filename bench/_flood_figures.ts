@@ -31,6 +31,8 @@ const THREADS = import.meta.resolve("./_flood_threads.ts");
 const MIB = 2 ** 20;
 /** Little more than the Fib and a full cache take. */
 export const CAPACITY: number = 16 * MIB;
+/** Bytes of an entry, live or deferred: nothing else comes and goes in a flood. */
+const ENTRY = 64;
 /** Threads that flood. */
 const FLOODERS = 2;
 /** Next hops of the router. */
@@ -69,6 +71,8 @@ interface Flood extends Kind {
   ms: number;
   each: Flooded[];
   observed: Observed;
+  /** Most bytes live and deferred. */
+  memoryPeak: number;
   /** What the cache counted meanwhile. */
   overflows: number;
   insertions: number;
@@ -145,7 +149,10 @@ async function floodAll(
     const resting = rcu.memory.audit().live;
     const before = cache.stats();
     const stop = new Int32Array(new SharedArrayBuffer(4));
-    const observing = observer.call<Observed>("observe", stop);
+    const observing = observer.call<Observed>("observe", {
+      size: kind.size,
+      stop,
+    });
     const each = await flood(length[kind.size]);
     Atomics.store(stop, 0, 1);
     Atomics.notify(stop, 0);
@@ -157,6 +164,7 @@ async function floodAll(
       ms: length[kind.size],
       each,
       observed,
+      memoryPeak: resting + ENTRY * observed.occupied,
       overflows: after.overflows - before.overflows,
       insertions: after.insertions - before.insertions,
       gone: after.evictions + after.collected -
@@ -218,9 +226,7 @@ function findings(floods: Flood[], prefixes: number): Findings {
   const fewest = Math.min(
     ...floods.flatMap(({ each }) => each).map((one) => one.fewestAtOverflow),
   );
-  const memory = Math.max(
-    ...floods.map(({ observed }) => observed.memoryPeak),
-  );
+  const memory = Math.max(...floods.map(({ memoryPeak }) => memoryPeak));
   const bars: Bar[] = [
     {
       what: "overflows for want of memory instead of maxSize live entries",
@@ -284,7 +290,7 @@ function findings(floods: Flood[], prefixes: number): Findings {
               count(fewest)
             } at least)`
         }. A period lasts until somebody looks at it, which threads do whose ` +
-        `callbacks need it; the observer looks every 0.2 ms where it gets a ` +
+        `callbacks need it; the observer, who takes no lock, looks every 0.2 ms where it gets a ` +
         `core, and can be wrong by as much as it was away. In 2004, at 100,000 ` +
         `packets/s and grace periods of up to 300 ms, some 30,000 evicted ` +
         `entries waited and still counted as entries of the cache: quiescent ` +
@@ -309,7 +315,7 @@ function row(flood: Flood): string[] {
     short(observed.longest),
     short(observed.absence),
     count(observed.periods),
-    short(observed.memoryPeak / MIB),
+    short(flood.memoryPeak / MIB),
     count(flood.restPeriods),
     count(flood.restedAfter),
   ];

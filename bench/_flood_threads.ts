@@ -14,9 +14,9 @@ import { quickTurn } from "./_thread.ts";
 
 /** Lookups between two looks at the clock and, where turns end, between two turns: a softirq's budget in 2004. */
 export const LOOKUPS = 300;
-/** Between two looks of the observer, in ms; and between two at the memory's account. */
+/** Between two looks of the observer, in ms; and between two points of its curve. */
 const LOOK = 0.2;
-const AUDIT = 50;
+const POINT = 50;
 
 type Limits = Omit<RouteCacheOptions, "fib" | "neighbors">;
 
@@ -161,10 +161,10 @@ export interface Observed {
   absence: number;
   periods: number;
   pendingPeak: number;
-  /** Callbacks that waited, over ms from the beginning: the most in each 50 ms. */
+  /** Callbacks that waited, over ms from the beginning: the most of 50 ms each. */
   pending: [ms: number, pending: number][];
-  /** Most bytes live and deferred together. */
-  memoryPeak: number;
+  /** Most entries of the cache and callbacks that waited, together. */
+  occupied: number;
 }
 
 let observer: Rcu | undefined;
@@ -174,9 +174,15 @@ export function openObserver(handle: RcuHandle): void {
   observer = Rcu.attach(handle, { name: "observer" });
 }
 
-/** Looks on until it is told to stop. */
-export function observe(stop: Int32Array): Observed {
+/**
+ * Looks on until it is told to stop. Takes no lock: an account of the memory
+ * would keep others waiting for pages.
+ */
+export function observe(
+  { size, stop }: { size: Size; stop: Int32Array },
+): Observed {
   const rcu = observer!;
+  const cache = openCache(rcu, size);
   const membership = membershipOf(rcu, "observe");
   const { sequence } = membership;
   const seen: Observed = {
@@ -185,14 +191,14 @@ export function observe(stop: Int32Array): Observed {
     periods: 0,
     pendingPeak: 0,
     pending: [],
-    memoryPeak: 0,
+    occupied: 0,
   };
   const first = sequence.completed();
   const begin = performance.now();
   let now = 0;
   let current = 0;
   let since = 0;
-  let audited = -AUDIT;
+  let shown = -POINT;
   let peak = 0;
   while (Atomics.wait(stop, 0, 0, LOOK) === "timed-out") {
     const last = now;
@@ -211,12 +217,12 @@ export function observe(stop: Int32Array): Observed {
     }
     peak = Math.max(peak, pending);
     seen.pendingPeak = Math.max(seen.pendingPeak, pending);
-    if (now - audited < AUDIT) continue;
-    audited = now;
+    const { entries } = cache.stats();
+    seen.occupied = Math.max(seen.occupied, entries + pending);
+    if (now - shown < POINT) continue;
+    shown = now;
     seen.pending.push([now, peak]);
     peak = 0;
-    const { live, deferred } = rcu.memory.audit();
-    seen.memoryPeak = Math.max(seen.memoryPeak, live + deferred);
   }
   seen.periods = sequence.completed() - first;
   return seen;
