@@ -266,7 +266,7 @@ function findings(floods: Flood[], prefixes: number): Findings {
         "for want of memory",
         "pending peak",
         "longest period, ms",
-        "observer away, ms",
+        `longest ${LOOKUPS} lookups, ms`,
         "periods",
         "memory peak, MiB",
         "rested after periods",
@@ -290,8 +290,11 @@ function findings(floods: Flood[], prefixes: number): Findings {
               count(fewest)
             } at least)`
         }. A period lasts until somebody looks at it, which threads do whose ` +
-        `callbacks need it; the observer, who takes no lock, looks every 0.2 ms where it gets a ` +
-        `core, and can be wrong by as much as it was away. In 2004, at 100,000 ` +
+        `callbacks need it, and at least as long as a thread that reads has no ` +
+        `core. The observer, who takes no lock, looks every 0.2 ms where it has ` +
+        `one; it was away for ${
+          short(Math.max(...floods.map(({ observed }) => observed.absence)))
+        } ms once. In 2004, at 100,000 ` +
         `packets/s and grace periods of up to 300 ms, some 30,000 evicted ` +
         `entries waited and still counted as entries of the cache: quiescent ` +
         `states at the end of each softirq halved its overflows, throttling ` +
@@ -313,7 +316,7 @@ function row(flood: Flood): string[] {
     count(outOfMemory(flood)),
     count(observed.pendingPeak),
     short(observed.longest),
-    short(observed.absence),
+    short(Math.max(...each.map(({ longest }) => longest))),
     count(observed.periods),
     short(flood.memoryPeak / MIB),
     count(flood.restPeriods),

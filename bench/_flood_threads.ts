@@ -69,6 +69,8 @@ export interface Flooded {
   /** How long it took, in ms. */
   ms: number;
   lookups: number;
+  /** The longest {@linkcode LOOKUPS} of them, in ms: the thread had no core, or collected. */
+  longest: number;
   /** Allocations that found no memory. */
   outOfMemory: number;
   /**
@@ -109,10 +111,12 @@ class Flooder {
     let { overflows } = cache.stats();
     let fewestAtOverflow = Infinity;
     let lookups = 0;
+    let longest = 0;
     this.#outOfMemory = 0;
     const start = performance.now();
-    while (performance.now() - start < ms) {
+    for (let now = start; now - start < ms; now = performance.now()) {
       this.#destination = lookUp(cache, LOOKUPS, this.#destination);
+      longest = Math.max(longest, performance.now() - now);
       lookups += LOOKUPS;
       const stats = cache.stats();
       if (stats.overflows !== overflows) {
@@ -124,6 +128,7 @@ class Flooder {
     return {
       ms: performance.now() - start,
       lookups,
+      longest,
       outOfMemory: this.#outOfMemory,
       fewestAtOverflow,
     };
