@@ -7,6 +7,8 @@ export const EXPERIMENTS: readonly Experiment[] = [
   (await import("./_map_experiment.ts")).map,
   (await import("./_fib_experiment.ts")).fib,
   (await import("./_route_experiment.ts")).routeCache,
+  (await import("./_latency_figures.ts")).callbackLatency,
+  (await import("./_flood_figures.ts")).flood,
   (await import("./_open_close.ts")).openClose,
   (await import("./scaling_model.ts")).scalingModel,
 ];
