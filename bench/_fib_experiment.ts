@@ -37,7 +37,7 @@ export const fib: Experiment = {
   about: "All real prefixes in the Fib: loading, memory, lookups beside " +
     "plain reads of as much memory, and answers beside a plain " +
     "longest-prefix search.",
-  command: "deno task bench bench/fib_bench.ts",
+  command: "deno task bench:all bench/fib_bench.ts",
   routes: true,
   steps: () => 4,
   async run(options) {

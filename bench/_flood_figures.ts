@@ -382,7 +382,8 @@ export const flood: Experiment = {
     "periods of up to 300 ms; throttling callbacks could not avoid it (“RCU " +
     "for low latency”, Dipankar Sarma). Here: how much waits, and whether " +
     "memory stays within its bounds.",
-  command: "deno task bench bench/flood_bench.ts",
+  command: "deno task bench:all bench/flood_bench.ts",
+  routes: true,
   steps: () => 1 + POLICIES.length,
   run,
 };

@@ -359,7 +359,7 @@ export const callbackLatency: Experiment = {
     "711 µs; doing 16 at a time, or all in a thread of their own, made that " +
     "439 and 413 µs (“RCU for low latency”, Dipankar Sarma). Here: how late a " +
     "timer is in a thread whose deferred frees become ready by the thousand.",
-  command: "deno task bench bench/callback_latency_bench.ts",
+  command: "deno task bench:all bench/callback_latency_bench.ts",
   steps(options) {
     const { rounds, warmUp } = plan(options);
     return 1 + warmUp + rounds;

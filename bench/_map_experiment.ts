@@ -55,7 +55,7 @@ export const map: Experiment = {
   about: "RcuMap beside a private Map: the bars of the package, then every " +
     "operation by number of entries. Keys are real addresses. Both maps take " +
     "turns in a thread of their own.",
-  command: "deno task bench bench/map_bench.ts",
+  command: "deno task bench:all bench/map_bench.ts",
   routes: true,
   steps: ({ quick }) => 7 + sizeOf(quick).sizes.length * KINDS.length,
   async run(options) {

@@ -67,7 +67,7 @@ export const openClose: Experiment = {
     "54 times the processor time of one thread for 8 times the work, 6.7 times an operation. " +
     "Past 10,000 waiting callbacks every call forced a grace period. Here: a path cache in " +
     "shared memory, its dentries counted, files from the slab, freed by deferFree.",
-  command: "deno task bench bench/open_close_bench.ts",
+  command: "deno task bench:all bench/open_close_bench.ts",
   steps: () => variants().length,
   async run({ quick, onStep }: RunOptions): Promise<Findings> {
     const measured: Measured[] = [];

@@ -16,7 +16,7 @@ export const readSide: Experiment = {
   title: "Read side: one section, one dereference",
   about: "What one read section costs: a pointer followed once, under every " +
     "kind of protection, by one thread alone, by two, and beside an updater.",
-  command: "deno task bench bench/read_side_bench.ts",
+  command: "deno task bench:all bench/read_side_bench.ts",
   steps: () => 1,
   async run(options) {
     const figures = await measure(options);

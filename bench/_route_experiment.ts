@@ -50,7 +50,7 @@ export const routeCache: Experiment = {
     "(“8-CPU (SMP) #s for lockfree rtcache”, Dipankar Sarma, May 2002, which " +
     "found the base 2.2 times as slow, and 1.4 times where the neighbour " +
     "table overflows).",
-  command: "deno task bench bench/route_cache_bench.ts",
+  command: "deno task bench:all bench/route_cache_bench.ts",
   routes: true,
   steps: () => 2 + SETTINGS.length * 3,
   async run(options) {
