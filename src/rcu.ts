@@ -656,6 +656,20 @@ export class Rcu extends EventTarget implements Disposable {
    * Ends the membership. What it deferred passes to other threads, its
    * closures still run. The domain goes on; closing twice does nothing.
    *
+   * A worker must call this before `self.close()`, which stops it on the spot:
+   *
+   * ```ts ignore
+   * rcu.close();
+   * self.close();
+   * ```
+   *
+   * Nothing else does it: `using` does not get to run, and neither does the
+   * microtask that takes a thread offline at the end of a turn. A worker that
+   * reads and calls `self.close()` in the same turn without this is online for
+   * ever. Every grace period then waits for it, and whoever waits for one
+   * (`synchronize`, `barrier`, a `callRcu` that has not run) keeps the process
+   * alive.
+   *
    * @throws {Error} Inside a read section.
    *
    * @example Leaving
