@@ -1,5 +1,6 @@
 // Creating a domain's buffer, and checking one that another thread created.
 
+import { checkOptions, type OptionNames } from "./_arguments.ts";
 import {
   HEADER_DEBUG,
   HEADER_HIGH_WATER,
@@ -18,6 +19,18 @@ import { show } from "./memory/_codec.ts";
 import { PAGE_WORDS } from "./memory/_size_classes.ts";
 import type { AttachOptions, RcuHandle, RcuOptions } from "./options.ts";
 
+const CREATE_OPTIONS: OptionNames<RcuOptions> = {
+  capacity: true,
+  maxReaders: true,
+  detector: true,
+  callbacks: true,
+  highWater: true,
+  stallTimeout: true,
+  debug: true,
+  name: true,
+};
+const ATTACH_OPTIONS: OptionNames<AttachOptions> = { name: true };
+
 const SMALLEST_CAPACITY = 2 ** 21;
 const LARGEST_CAPACITY = 2 ** 33;
 
@@ -35,6 +48,7 @@ export interface OpenedDomain {
  * @returns Its handle and words.
  */
 export function createDomain(options: RcuOptions): OpenedDomain {
+  checkOptions(options, CREATE_OPTIONS, "create a domain");
   const {
     capacity = 2 ** 28,
     maxReaders = 64,
@@ -108,6 +122,7 @@ export function openDomain(
   handle: RcuHandle,
   options: AttachOptions,
 ): OpenedDomain {
+  checkOptions(options, ATTACH_OPTIONS, "attach");
   const { name = "" } = options;
   checkName(name);
   const refuse = (must: string, received: unknown): never => {
@@ -116,17 +131,17 @@ export function openDomain(
     );
   };
   if (typeof handle !== "object" || handle === null) {
-    return refuse("be the handle of an Rcu", String(handle));
+    return refuse("be the handle of an Rcu", show(handle));
   }
   const { kind, version, buffer, id } = handle;
   if (kind !== "rcu") {
     refuse(
       "be what `handle` of an Rcu is",
-      `one of kind ${JSON.stringify(kind)}`,
+      `one of kind ${show(kind)}`,
     );
   }
   if (version !== LAYOUT_VERSION) {
-    refuse(`have layout version ${LAYOUT_VERSION}`, String(version));
+    refuse(`have layout version ${LAYOUT_VERSION}`, show(version));
   }
   if (!(buffer instanceof SharedArrayBuffer)) {
     return refuse("hold a SharedArrayBuffer", typeof buffer);
@@ -152,7 +167,7 @@ export function openDomain(
     !/^[\da-f]{8}(-[\da-f]{4}){4}[\da-f]{8}$/.test(id) ||
     !idWords(id).every((word, i) => words[HEADER_ID + i] === word)
   ) {
-    refuse("bear the id of its buffer", JSON.stringify(id));
+    refuse("bear the id of its buffer", show(id));
   }
   return { handle, words, name };
 }

@@ -70,7 +70,8 @@ export interface AttachOptions {
 
 /**
  * What a thread needs to join a domain: a plain object that `postMessage`
- * carries to a worker.
+ * carries to a worker. The `Rcu` itself, and the structures opened with it,
+ * belong to their thread: posting one is a `DataCloneError`.
  */
 export interface RcuHandle {
   /** Always `"rcu"`. */

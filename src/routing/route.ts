@@ -1,5 +1,6 @@
 // What a forwarding table says, and how it gets into words.
 
+import { show } from "../memory/_codec.ts";
 import { formatAddress, scanAddress } from "./_prefix.ts";
 
 /** Where to send a packet. */
@@ -55,7 +56,7 @@ const LARGEST_U32 = 0xffff_ffff;
 export function encodeRoute(route: Route, into: RouteFields): void {
   if (typeof route !== "object" || route === null) {
     throw new TypeError(
-      `Cannot use a route as it must be an object: received ${route}`,
+      `Cannot use a route as it must be an object: received ${show(route)}`,
     );
   }
   const { gateway, interface: link, metric, mtu } = route;
@@ -101,7 +102,7 @@ function encodeGateway(gateway: unknown): number {
   if (typeof gateway !== "string") {
     throw new TypeError(
       `Cannot use a route as its gateway must be a dotted IPv4 address or null: received ${
-        String(gateway)
+        show(gateway)
       }`,
     );
   }
@@ -109,7 +110,7 @@ function encodeGateway(gateway: unknown): number {
   if (address < 0) {
     throw new RangeError(
       `Cannot use a route as its gateway must be a dotted IPv4 address or null: received ${
-        JSON.stringify(gateway)
+        show(gateway)
       }`,
     );
   }
@@ -120,13 +121,15 @@ function encodeU32(name: string, value: unknown, least: number): number {
   if (typeof value !== "number") {
     throw new TypeError(
       `Cannot use a route as its ${name} must be a number: received ${
-        String(value)
+        show(value)
       }`,
     );
   }
   if (value >>> 0 !== value || value < least) {
     throw new RangeError(
-      `Cannot use a route as its ${name} must be an integer from ${least} to ${LARGEST_U32}: received ${value}`,
+      `Cannot use a route as its ${name} must be an integer from ${least} to ${LARGEST_U32}: received ${
+        show(value)
+      }`,
     );
   }
   return value | 0;

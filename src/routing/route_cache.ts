@@ -1,7 +1,9 @@
 // The route cache: what lookups in the forwarding table said last, by flow.
 
+import { uncloneable } from "../_arguments.ts";
 import type { Membership } from "../_membership.ts";
 import type { Address } from "../memory/arena.ts";
+import { show } from "../memory/_codec.ts";
 import type { Reader } from "../readers/_reader.ts";
 import { membershipOf, type Rcu } from "../rcu.ts";
 import { hideFields } from "../structures/_hide.ts";
@@ -181,6 +183,10 @@ export interface RouteCacheStats {
   expiry: number;
 }
 
+const UNCLONEABLE = uncloneable(
+  "a RouteCache, which other threads open by its name",
+);
+
 /**
  * Routes by destination, source, type of service and interface, cached from a
  * {@linkcode Fib} for all threads of a domain: the route cache of the kernel
@@ -224,6 +230,7 @@ export interface RouteCacheStats {
  */
 export class RouteCache {
   // As in RcuMap: not `#` fields, so that they can be folded.
+  declare private readonly _uncloneable: symbol;
   declare private readonly _membership: Membership;
   declare private readonly _reader: Reader;
   declare private readonly _table: RouteTable;
@@ -234,6 +241,7 @@ export class RouteCache {
   }
 
   private constructor(table: RouteTable) {
+    this._uncloneable = UNCLONEABLE;
     this._membership = table.membership;
     this._reader = table.membership.reader;
     this._table = table;
@@ -302,6 +310,7 @@ export class RouteCache {
    */
   lookup(key: RouteKey): RouteResult | undefined {
     const act = "look up a route";
+    checkKey(key, act);
     const { destination, source = 0, tos = 0, interface: link = 0 } = key;
     return this.lookupFields(
       toIpv4(destination, act, "destination"),
@@ -313,14 +322,16 @@ export class RouteCache {
 
   /**
    * As {@linkcode RouteCache.lookup}, for hot loops: numbers alone, of which the low
-   * 32 bits count, unchecked. Addresses from 128.0.0.0 on had better be
-   * passed as signed integers (`address | 0`): V8 may have to allocate larger
-   * ones.
+   * 32 bits count (`value | 0`), unchecked. So each word may be passed
+   * unsigned, as in `lookup`, or signed: -1 and 4,294,967,295 are the same.
+   * Addresses from 128.0.0.0 on had better be passed signed (`address | 0`): V8
+   * may have to allocate larger ones.
    *
-   * @param destination Where to.
-   * @param source Where from, or 0.
-   * @param tos The type of service, or 0.
-   * @param interface_ The interface through which it came, or 0.
+   * @param destination Where to; 32 bits, signed or unsigned.
+   * @param source Where from, or 0; 32 bits, signed or unsigned.
+   * @param tos The type of service, from 0 to 255, or 0. Not checked.
+   * @param interface_ The interface through which it came, or 0; 32 bits,
+   * signed or unsigned.
    * @returns The route, frozen; `undefined` if the Fib has none.
    * @throws {RcuStallError} If another thread does not give a lock back.
    * @throws {Error} If the membership is closed.
@@ -425,6 +436,7 @@ export class RouteCache {
     const reader = this._reader;
     const table = this._table;
     const act = "hold a route";
+    checkKey(key, act);
     const { destination: to, source: from = 0 } = key;
     const destination = toIpv4(to, act, "destination");
     const source = toIpv4(from, act, "source");
@@ -603,5 +615,13 @@ export class RouteCache {
       equilibrium: Atomics.load(words, header + EQUILIBRIUM),
       expiry: Atomics.load(words, header + EXPIRY) * TICK,
     };
+  }
+}
+
+function checkKey(key: RouteKey, act: string): void {
+  if (typeof key !== "object" || key === null) {
+    throw new TypeError(
+      `Cannot ${act} as its key must be an object: received ${show(key)}`,
+    );
   }
 }
