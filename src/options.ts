@@ -45,7 +45,12 @@ export interface RcuOptions {
    */
   stallTimeout?: number;
   /**
-   * Whether every use is checked and freed memory is poisoned.
+   * Whether every use is checked and freed memory is poisoned: pointers
+   * (`dereference`, `assignPointer`), and views that are looked at after their
+   * section. To notice that, the view of a `bytes` value is a `Proxy` of a
+   * `Uint8Array` then, which native functions refuse: `TextDecoder.decode`,
+   * `Deno.stdout.writeSync`, `ArrayBuffer.isView`. Give them a copy,
+   * `view.slice()`.
    *
    * @default {false}
    */

@@ -627,6 +627,112 @@ export class Rcu extends EventTarget implements Disposable {
     Atomics.store(membership.words, pointer, value);
   }
 
+  // Events
+
+  /**
+   * Listens for an event.
+   *
+   * @param type `"error"`: a callback threw, or a read section was held across an `await`.
+   * @param listener What to call; `event.error` is what was thrown.
+   * @param options As of `EventTarget`.
+   *
+   * @example Counting errors instead of printing them
+   * ```ts
+   * import { Rcu } from "@grace/rcu";
+   * import { assertEquals } from "@std/assert";
+   *
+   * using rcu = Rcu.create();
+   * const messages: string[] = [];
+   * rcu.addEventListener("error", (event) => {
+   *   event.preventDefault();
+   *   messages.push(event.message);
+   * });
+   * rcu.callRcu(() => {
+   *   throw new Error("in a callback");
+   * });
+   * await rcu.barrier();
+   * assertEquals(messages, ["in a callback"]);
+   * ```
+   */
+  override addEventListener(
+    type: "error",
+    listener:
+      | ((event: ErrorEvent) => unknown)
+      | { handleEvent(event: ErrorEvent): unknown }
+      | null,
+    options?: boolean | AddEventListenerOptions,
+  ): void;
+  /**
+   * Listens for an event of another type.
+   *
+   * @param type The type.
+   * @param listener What to call.
+   * @param options As of `EventTarget`.
+   */
+  override addEventListener(
+    type: string,
+    listener: EventListenerOrEventListenerObject | null,
+    options?: boolean | AddEventListenerOptions,
+  ): void;
+  override addEventListener(
+    type: string,
+    listener: unknown,
+    options?: boolean | AddEventListenerOptions,
+  ): void {
+    super.addEventListener(type, listener as EventListener, options);
+  }
+
+  /**
+   * Stops listening for an event.
+   *
+   * @param type The type.
+   * @param listener What was to be called.
+   * @param options As of `EventTarget`.
+   *
+   * @example Listening for a while
+   * ```ts
+   * import { Rcu } from "@grace/rcu";
+   * import { assertEquals } from "@std/assert";
+   *
+   * using rcu = Rcu.create();
+   * let errors = 0;
+   * const listener = (event: ErrorEvent) => {
+   *   errors += event.message.length;
+   * };
+   * rcu.addEventListener("error", listener);
+   * rcu.removeEventListener("error", listener);
+   * rcu.dispatchEvent(new ErrorEvent("error", { message: "unheard" }));
+   * assertEquals(errors, 0);
+   * ```
+   */
+  override removeEventListener(
+    type: "error",
+    listener:
+      | ((event: ErrorEvent) => unknown)
+      | { handleEvent(event: ErrorEvent): unknown }
+      | null,
+    options?: boolean | EventListenerOptions,
+  ): void;
+  /**
+   * Stops listening for an event of another type.
+   *
+   * @param type The type.
+   * @param listener What was to be called.
+   * @param options As of `EventTarget`.
+   */
+  override removeEventListener(
+    type: string,
+    listener: EventListenerOrEventListenerObject | null,
+    options?: boolean | EventListenerOptions,
+  ): void;
+  override removeEventListener(
+    type: string,
+    listener: unknown,
+    options?: boolean | EventListenerOptions,
+  ): void {
+    super.removeEventListener(type, listener as EventListener, options);
+  }
+
   // The rest
 
   /**

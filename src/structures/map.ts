@@ -308,6 +308,10 @@ export class RcuMap<K, V, View = V> implements Iterable<[K, V]> {
    * `bytes` shows the shared memory, which is not to be written; `struct` decodes each field when it is
    * looked at; other codecs show what `get` returns.
    *
+   * In debug mode the view of a `bytes` value is a `Proxy`, which native functions
+   * refuse (`TextDecoder.decode`, `Deno.stdout.writeSync`, `ArrayBuffer.isView`);
+   * `view.slice()` is a copy that they take.
+   *
    * @param key The key.
    * @returns The view, or `undefined` if the key is not there.
    * @throws {Error} Outside a read section.
