@@ -1,12 +1,35 @@
 /**
  * A place in the arena: the index of a word in {@linkcode Arena.words}. 0 is
  * the null address.
+ *
+ * @example A block and a word in it
+ * ```ts
+ * import { type Address, Rcu } from "@grace/rcu";
+ * import { assertEquals } from "@std/assert";
+ *
+ * using rcu = Rcu.create();
+ * const block: Address = rcu.memory.allocate(4);
+ * const third: Address = block + 2;
+ * rcu.memory.words[third] = 7;
+ * assertEquals(rcu.memory.words.subarray(block, block + 4)[2], 7);
+ * ```
  */
 export type Address = number;
 
 /**
  * Where every byte of an arena is, at one moment. `live`, `deferred`, `free`
  * and `overhead` add up to `capacity`.
+ *
+ * @example It adds up
+ * ```ts
+ * import { type MemoryAudit, Rcu } from "@grace/rcu";
+ * import { assertEquals } from "@std/assert";
+ *
+ * using rcu = Rcu.create();
+ * const audit: MemoryAudit = rcu.memory.audit();
+ * const { capacity, live, deferred, free, overhead } = audit;
+ * assertEquals(live + deferred + free + overhead, capacity);
+ * ```
  */
 export interface MemoryAudit {
   /** Bytes of the arena. */

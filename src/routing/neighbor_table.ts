@@ -65,6 +65,20 @@ const LARGEST_INTERFACE = LARGEST_U32;
  * all; a later `open` may leave everything out. A threshold is at most the next
  * one: raise them from `gcThreshold3` downwards. Lowering one lowers the
  * defaults below it, raising one leaves the others where they are.
+ *
+ * @example A table that is always full
+ * ```ts
+ * import { NeighborTable, type NeighborTableOptions, Rcu } from "@grace/rcu";
+ * import { assertEquals } from "@std/assert";
+ *
+ * using rcu = Rcu.create();
+ * // The other two follow: 1 and 1.
+ * const options: NeighborTableOptions = { gcThreshold3: 1 };
+ * const neighbors = NeighborTable.open(rcu, "neighbors", options);
+ * neighbors.set("10.0.0.1", 2, { linkAddress: "00:1b:21:3c:9d:f8" });
+ * neighbors.resolve("10.0.0.2", 2);
+ * assertEquals(neighbors.size, 1);
+ * ```
  */
 export interface NeighborTableOptions {
   /**
@@ -105,7 +119,24 @@ export interface NeighborTableOptions {
   now?: () => number;
 }
 
-/** What to set of a neighbour. */
+/**
+ * What to set of a neighbour.
+ *
+ * @example An address, and what is known of it
+ * ```ts
+ * import { NeighborTable, type NeighborUpdate, Rcu } from "@grace/rcu";
+ * import { assertEquals } from "@std/assert";
+ *
+ * using rcu = Rcu.create();
+ * const neighbors = NeighborTable.open(rcu, "neighbors");
+ * const update: NeighborUpdate = {
+ *   linkAddress: "00-1B-21-3C-9D-F8",
+ *   state: "permanent",
+ * };
+ * const neighbor = neighbors.set("10.0.0.1", 2, update);
+ * assertEquals(neighbor?.linkAddress, "00:1b:21:3c:9d:f8");
+ * ```
+ */
 export interface NeighborUpdate {
   /**
    * The link address, six pairs of hexadecimal digits between colons or
@@ -122,7 +153,21 @@ export interface NeighborUpdate {
   state?: NeighborState;
 }
 
-/** What a table holds and has done. Counters are those of all threads, modulo 2³². */
+/**
+ * What a table holds and has done. Counters are those of all threads, modulo 2³².
+ *
+ * @example Counting entries
+ * ```ts
+ * import { NeighborTable, type NeighborTableStats, Rcu } from "@grace/rcu";
+ * import { assertEquals } from "@std/assert";
+ *
+ * using rcu = Rcu.create();
+ * const neighbors = NeighborTable.open(rcu, "neighbors");
+ * neighbors.resolve("10.0.0.1", 2);
+ * const stats: NeighborTableStats = neighbors.stats();
+ * assertEquals([stats.entries, stats.referenced], [1, 0]);
+ * ```
+ */
 export interface NeighborTableStats {
   /** Entries. */
   entries: number;

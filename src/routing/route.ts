@@ -3,7 +3,22 @@
 import { show } from "../memory/_codec.ts";
 import { formatAddress, scanAddress } from "./_prefix.ts";
 
-/** Where to send a packet. */
+/**
+ * Where to send a packet.
+ *
+ * @example Through a gateway, and on the link
+ * ```ts
+ * import { Fib, Rcu, type Route } from "@grace/rcu";
+ * import { assertEquals } from "@std/assert";
+ *
+ * using rcu = Rcu.create();
+ * const fib = Fib.open(rcu, "main");
+ * const link: Route = { gateway: null, interface: 2 };
+ * const away: Route = { gateway: "192.0.2.1", interface: 2, mtu: 1400 };
+ * fib.load([["192.0.2.0/24", link], ["0.0.0.0/0", away]]);
+ * assertEquals(fib.lookup("198.51.100.1"), away);
+ * ```
+ */
 export interface Route {
   /** The next hop, a dotted IPv4 address, or `null` for a destination on the link. */
   gateway: string | null;
@@ -15,7 +30,21 @@ export interface Route {
   mtu?: number;
 }
 
-/** A block of IPv4 addresses, as numbers. */
+/**
+ * A block of IPv4 addresses, as numbers.
+ *
+ * @example 10.0.0.0/8
+ * ```ts
+ * import { Fib, type Prefix, Rcu } from "@grace/rcu";
+ * import { assertEquals } from "@std/assert";
+ *
+ * using rcu = Rcu.create();
+ * const fib = Fib.open(rcu, "main");
+ * const prefix: Prefix = { address: 0x0a000000, length: 8 };
+ * fib.insert(prefix, { gateway: null, interface: 1 });
+ * assertEquals(fib.get("10.0.0.0/8"), fib.get(prefix));
+ * ```
+ */
 export interface Prefix {
   /** The first address, as an unsigned 32-bit integer. */
   address: number;

@@ -39,6 +39,24 @@ export type { RouteResult } from "./_route_results.ts";
 /**
  * What a cache works with, and its limits. Whoever opens it first settles the
  * limits for all; a later `open` may leave them out. Times are rounded to 10 ms.
+ *
+ * @example A small cache
+ * ```ts
+ * import { Fib, NeighborTable, Rcu, RouteCache, type RouteCacheOptions } from "@grace/rcu";
+ * import { assertEquals } from "@std/assert";
+ *
+ * using rcu = Rcu.create();
+ * const fib = Fib.open(rcu, "main");
+ * const neighbors = NeighborTable.open(rcu, "neighbors");
+ *
+ * const options: RouteCacheOptions = { fib, neighbors, gcThreshold: 1, maxSize: 2 };
+ * const cache = RouteCache.open(rcu, "routes", options);
+ * fib.insert("10.0.0.0/8", { gateway: null, interface: 1 });
+ * for (const destination of [0x0a000001, 0x0a000002, 0x0a000003]) {
+ *   cache.lookup({ destination });
+ * }
+ * assertEquals(cache.stats().entries <= 2, true);
+ * ```
  */
 export interface RouteCacheOptions {
   /** The table whose routes are cached. */
@@ -59,7 +77,8 @@ export interface RouteCacheOptions {
   gcThreshold?: number;
   /**
    * Entries at which nothing is inserted unless a collection makes room, from 1
-   * to 1,073,741,824. An entry takes 64 bytes.
+   * to 1,073,741,824. An entry takes 64 bytes. As in the kernel, only an
+   * insertion beyond `gcThreshold` looks at it: a limit is to be above that.
    *
    * @default {16 × buckets}
    */
@@ -107,7 +126,26 @@ export interface RouteCacheOptions {
   now?: () => number;
 }
 
-/** What is cached by. Words that are left out are 0. */
+/**
+ * What is cached by. Words that are left out are 0.
+ *
+ * @example Two flows
+ * ```ts
+ * import { Fib, NeighborTable, Rcu, RouteCache, type RouteKey } from "@grace/rcu";
+ * import { assertEquals } from "@std/assert";
+ *
+ * using rcu = Rcu.create();
+ * const fib = Fib.open(rcu, "main");
+ * const neighbors = NeighborTable.open(rcu, "neighbors");
+ *
+ * const cache = RouteCache.open(rcu, "routes", { fib, neighbors });
+ * fib.insert("10.0.0.0/8", { gateway: null, interface: 1 });
+ * const key: RouteKey = { destination: "10.0.0.1", source: "10.0.0.2" };
+ * cache.lookup(key);
+ * cache.lookup({ ...key, tos: 8 });
+ * assertEquals(cache.stats().entries, 2);
+ * ```
+ */
 export interface RouteKey {
   /** Where to: an IPv4 address, dotted or an unsigned integer. */
   destination: string | number;
@@ -131,7 +169,25 @@ export interface RouteKey {
   interface?: number;
 }
 
-/** A cached route that is held. Disposing of it a second time does nothing. */
+/**
+ * A cached route that is held. Disposing of it a second time does nothing.
+ *
+ * @example Letting go
+ * ```ts
+ * import { Fib, NeighborTable, Rcu, RouteCache, type RouteHold } from "@grace/rcu";
+ * import { assertEquals } from "@std/assert";
+ *
+ * using rcu = Rcu.create();
+ * const fib = Fib.open(rcu, "main");
+ * const neighbors = NeighborTable.open(rcu, "neighbors");
+ *
+ * const cache = RouteCache.open(rcu, "routes", { fib, neighbors });
+ * fib.insert("10.0.0.0/8", { gateway: null, interface: 1 });
+ * const hold: RouteHold | undefined = cache.hold({ destination: "10.0.0.1" });
+ * assertEquals(hold?.result.nextHop, "10.0.0.1");
+ * hold?.[Symbol.dispose]();
+ * ```
+ */
 export interface RouteHold extends Disposable {
   /** The route. */
   readonly result: RouteResult;
@@ -141,6 +197,22 @@ export interface RouteHold extends Disposable {
  * What a cache holds and has done. Counters are those of all threads, each
  * thread's part modulo 2³² but for `lookups`; other threads' latest 128 lookups
  * may be missing.
+ *
+ * @example The hit rate
+ * ```ts
+ * import { Fib, NeighborTable, Rcu, RouteCache, type RouteCacheStats } from "@grace/rcu";
+ * import { assertEquals } from "@std/assert";
+ *
+ * using rcu = Rcu.create();
+ * const fib = Fib.open(rcu, "main");
+ * const neighbors = NeighborTable.open(rcu, "neighbors");
+ *
+ * const cache = RouteCache.open(rcu, "routes", { fib, neighbors });
+ * fib.insert("10.0.0.0/8", { gateway: null, interface: 1 });
+ * for (let i = 0; i < 4; i++) cache.lookup({ destination: "10.0.0.1" });
+ * const { hits, lookups }: RouteCacheStats = cache.stats();
+ * assertEquals(hits / lookups, 0.75);
+ * ```
  */
 export interface RouteCacheStats {
   /** Entries. */

@@ -31,6 +31,17 @@ const CELL_WORDS = 4;
  * How a cell is opened.
  *
  * @typeParam T What it holds.
+ *
+ * @example A cell of strings
+ * ```ts
+ * import { Rcu, RcuCell, type RcuCellOptions, string } from "@grace/rcu";
+ * import { assertEquals } from "@std/assert";
+ *
+ * const options: RcuCellOptions<string> = { value: string, initial: "none" };
+ * using rcu = Rcu.create();
+ * const leader = RcuCell.open(rcu, "leader", options);
+ * assertEquals(leader.get(), "none");
+ * ```
  */
 export interface RcuCellOptions<T> {
   /** How the value lies in memory. */
@@ -39,7 +50,24 @@ export interface RcuCellOptions<T> {
   initial?: T;
 }
 
-/** How to wait for a change. */
+/**
+ * How to wait for a change.
+ *
+ * @example What has changed already
+ * ```ts
+ * import { Rcu, RcuCell, u32, type WaitForChangeOptions } from "@grace/rcu";
+ * import { assertEquals } from "@std/assert";
+ *
+ * using rcu = Rcu.create();
+ * const cell = RcuCell.open(rcu, "n", { value: u32, initial: 1 });
+ * const options: WaitForChangeOptions = {
+ *   since: cell.version,
+ *   signal: AbortSignal.timeout(10_000),
+ * };
+ * cell.set(2);
+ * assertEquals(await cell.waitForChange(options), 2);
+ * ```
+ */
 export interface WaitForChangeOptions {
   /**
    * The version that the caller has seen.

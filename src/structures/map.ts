@@ -66,6 +66,22 @@ let kindOf: (
  * @typeParam K Its keys.
  * @typeParam V Its values.
  * @typeParam View What a zero-copy view of a value is.
+ *
+ * @example Room for many entries ahead
+ * ```ts
+ * import { Rcu, RcuMap, type RcuMapOptions, u32 } from "@grace/rcu";
+ * import { assertEquals } from "@std/assert";
+ *
+ * const options: RcuMapOptions<number, number> = {
+ *   key: u32,
+ *   value: u32,
+ *   capacity: 10_000,
+ * };
+ * using rcu = Rcu.create();
+ * const map = RcuMap.open(rcu, "squares", options);
+ * for (let n = 0; n < 10_000; n++) map.set(n, n * n);
+ * assertEquals(map.get(99), 9801);
+ * ```
  */
 export interface RcuMapOptions<K, V, View = V> {
   /** How keys lie in memory. */
