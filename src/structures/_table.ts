@@ -59,7 +59,7 @@ export interface Probe {
  * @param probe The probe.
  * @returns Its word, or the prepared key.
  */
-export function keyOf(probe: Probe): unknown {
+export function keyOf(probe: Pick<Probe, "word" | "key">): unknown {
   return probe.key ?? probe.word;
 }
 
