@@ -6,8 +6,8 @@ import type { Address } from "../memory/arena.ts";
 /** The updates of this thread that are in a second attempt or a later one; the innermost one is on top. */
 let top: OwnWrites | undefined;
 
-/** Attempts in a row that a function may spoil by itself. */
-const MOST_SPOILT = 2;
+/** Attempts in a row that a function may spoil by itself: more than one that stops doing it needs. */
+const MOST_SPOILT = 8;
 
 /**
  * Looks over the shoulder of an update that was not fast enough. It tries again
