@@ -1,6 +1,11 @@
 // Creating a domain's buffer, and checking one that another thread created.
 
-import { checkBoolean, checkInteger } from "./_check.ts";
+import {
+  checkBoolean,
+  checkInteger,
+  checkOptions,
+  type OptionNames,
+} from "./_arguments.ts";
 import {
   HEADER_DEBUG,
   HEADER_DETECTOR,
@@ -28,6 +33,22 @@ import { PAGE_WORDS } from "./memory/_size_classes.ts";
 import type { AttachOptions, RcuHandle, RcuOptions } from "./options.ts";
 import { checkPolicy, readPolicy, writePolicy } from "./_policy.ts";
 
+const CREATE_OPTIONS: OptionNames<RcuOptions> = {
+  capacity: true,
+  maxReaders: true,
+  detector: true,
+  callbacks: true,
+  highWater: true,
+  stallTimeout: true,
+  debug: true,
+  name: true,
+  reclaimer: true,
+};
+const ATTACH_OPTIONS: OptionNames<AttachOptions> = {
+  name: true,
+  reclaimer: true,
+};
+
 const SMALLEST_CAPACITY = 2 ** 21;
 const LARGEST_CAPACITY = 2 ** 33;
 
@@ -47,6 +68,7 @@ export interface OpenedDomain {
  * @returns Its handle and words.
  */
 export function createDomain(options: RcuOptions): OpenedDomain {
+  checkOptions(options, CREATE_OPTIONS, "create a domain");
   const {
     capacity = 2 ** 28,
     maxReaders = 64,
@@ -107,6 +129,7 @@ export function openDomain(
   handle: RcuHandle,
   options: AttachOptions,
 ): OpenedDomain {
+  checkOptions(options, ATTACH_OPTIONS, "attach");
   const { name = "", reclaimer = "none" } = options;
   checkName(name);
   checkReclaimer(reclaimer);
@@ -116,17 +139,17 @@ export function openDomain(
     );
   };
   if (typeof handle !== "object" || handle === null) {
-    return refuse("be the handle of an Rcu", String(handle));
+    return refuse("be the handle of an Rcu", show(handle));
   }
   const { kind, version, buffer, id } = handle;
   if (kind !== "rcu") {
     refuse(
       "be what `handle` of an Rcu is",
-      `one of kind ${JSON.stringify(kind)}`,
+      `one of kind ${show(kind)}`,
     );
   }
   if (version !== LAYOUT_VERSION) {
-    refuse(`have layout version ${LAYOUT_VERSION}`, String(version));
+    refuse(`have layout version ${LAYOUT_VERSION}`, show(version));
   }
   if (!(buffer instanceof SharedArrayBuffer)) {
     return refuse("hold a SharedArrayBuffer", typeof buffer);
@@ -152,7 +175,7 @@ export function openDomain(
     !/^[\da-f]{8}(-[\da-f]{4}){4}[\da-f]{8}$/.test(id) ||
     !idWords(id).every((word, i) => words[HEADER_ID + i] === word)
   ) {
-    refuse("bear the id of its buffer", JSON.stringify(id));
+    refuse("bear the id of its buffer", show(id));
   }
   const startsReclaimer = reclaimer === "worker" &&
     readPolicy(words).mode === "offloaded";

@@ -55,6 +55,10 @@ const LONGEST_OVERLOAD_WAIT = 64;
 /** How often pending callbacks are counted anew because one has changed hands meanwhile. */
 const COUNT_TRIES = 8;
 
+/** What may be behind a wait that does not end, for errors. */
+const LEFT_BEHIND =
+  "a thread that ended without close() would stay in the way for ever";
+
 /** What a membership reports to its owner. */
 export interface MembershipEvents {
   /** A callback threw, or a section was held across an await. */
@@ -127,7 +131,7 @@ export class Membership {
     const record = this.readers.register();
     if (record === undefined) {
       throw new RangeError(
-        `Cannot join the domain as at most ${maxReaders} threads can (maxReaders): all slots are taken`,
+        `Cannot join the domain as at most ${maxReaders} threads can (maxReaders): all slots are taken; a thread that ended without close() keeps its slot`,
       );
     }
     const { index, generation } = record;
@@ -264,7 +268,7 @@ export class Membership {
       throw new RcuStallError(
         `Cannot take a lock within ${this.stallTimeout} ms: ${
           nameReaders([reader])
-        } holds it`,
+        } holds it; ${LEFT_BEHIND}`,
         {
           age: this.stallTimeout,
           readers: [reader],
@@ -353,7 +357,9 @@ export class Membership {
     if (block !== 0) return block;
     const { deferred, free } = heap.audit();
     const why = stalled !== undefined
-      ? `${nameReaders(stalled.readers)} holds the grace period up`
+      ? `${
+        nameReaders(stalled.readers)
+      } holds the grace period up; ${LEFT_BEHIND}`
       : this.reader.depth !== 0
       ? "inside a read section it cannot wait for a grace period"
       : "raise capacity or store less";
@@ -721,5 +727,5 @@ function describeStall(report: StallReport): string {
     ? `no reader is in the way now; ${pending} callbacks wait`
     : `${
       nameReaders(readers)
-    } did not pass a quiescent state; ${pending} callbacks wait`;
+    } did not pass a quiescent state; ${pending} callbacks wait; ${LEFT_BEHIND}`;
 }

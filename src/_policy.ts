@@ -1,16 +1,24 @@
 // How a domain's callback policy lies in its header.
 
 import type { CallbackPolicy } from "./callbacks/policy.ts";
-import { checkBoolean, checkInteger } from "./_check.ts";
+import { checkBoolean, checkInteger, checkNames } from "./_arguments.ts";
 import {
   HEADER_POLICY,
   HEADER_POLICY_FIRST,
   HEADER_POLICY_SECOND,
 } from "./_layout.ts";
+import { show } from "./memory/_codec.ts";
 
 const IMMEDIATE = 0;
 const THROTTLED = 1;
 const OFFLOADED = 2;
+
+const THROTTLED_NAMES = {
+  mode: true,
+  maxBatch: true,
+  plugTicks: true,
+} as const;
+const OFFLOADED_NAMES = { mode: true, delay: true, realTime: true } as const;
 
 const LARGEST_BATCH = 2 ** 30;
 const LONGEST_PAUSE = 60_000;
@@ -25,16 +33,26 @@ export type FullPolicy = Required<CallbackPolicy>;
  * @returns A policy with all its fields.
  */
 export function checkPolicy(policy: CallbackPolicy): FullPolicy {
-  switch (policy?.mode) {
+  if (typeof policy !== "object" || policy === null) {
+    throw new TypeError(
+      `Cannot create a domain as callbacks must be an object with a mode: received ${
+        show(policy)
+      }`,
+    );
+  }
+  switch (policy.mode) {
     case "immediate":
+      checkNames(policy, { mode: true }, "create a domain");
       return { mode: "immediate" };
     case "throttled": {
+      checkNames(policy, THROTTLED_NAMES, "create a domain");
       const { maxBatch = 16, plugTicks = 0 } = policy;
       checkInteger("callbacks.maxBatch", maxBatch, 1, LARGEST_BATCH);
       checkInteger("callbacks.plugTicks", plugTicks, 0, LONGEST_PAUSE);
       return { mode: "throttled", maxBatch, plugTicks };
     }
     case "offloaded": {
+      checkNames(policy, OFFLOADED_NAMES, "create a domain");
       const { delay = 0, realTime = false } = policy;
       checkInteger("callbacks.delay", delay, 0, LONGEST_PAUSE);
       checkBoolean("callbacks.realTime", realTime);
@@ -43,7 +61,7 @@ export function checkPolicy(policy: CallbackPolicy): FullPolicy {
     default:
       throw new RangeError(
         `Cannot create a domain as callbacks.mode must be "immediate", "throttled" or "offloaded": received ${
-          JSON.stringify(policy)
+          show((policy as { mode: unknown }).mode)
         }`,
       );
   }

@@ -2,7 +2,19 @@
 
 import type { CallbackPolicy } from "./callbacks/policy.ts";
 
-/** How a new domain is laid out and behaves. */
+/**
+ * How a new domain is laid out and behaves.
+ *
+ * @example A small domain for tests
+ * ```ts
+ * import { Rcu, type RcuOptions } from "@grace/rcu";
+ * import { assertEquals } from "@std/assert";
+ *
+ * const options: RcuOptions = { capacity: 4 * 2 ** 20, debug: true };
+ * using rcu = Rcu.create({ ...options, name: "test" });
+ * assertEquals(rcu.memory.audit().capacity, options.capacity);
+ * ```
+ */
 export interface RcuOptions {
   /**
    * Bytes reserved for the domain, committed as they are touched; rounded down
@@ -80,7 +92,12 @@ export interface RcuOptions {
    */
   stallTimeout?: number;
   /**
-   * Whether every use is checked and freed memory is poisoned.
+   * Whether every use is checked and freed memory is poisoned: pointers
+   * (`dereference`, `assignPointer`), and views that are looked at after their
+   * section. To notice that, the view of a `bytes` value is a `Proxy` of a
+   * `Uint8Array` then, which native functions refuse: `TextDecoder.decode`,
+   * `Deno.stdout.writeSync`, `ArrayBuffer.isView`. Give them a copy,
+   * `view.slice()`.
    *
    * @default {false}
    */
@@ -93,7 +110,20 @@ export interface RcuOptions {
   name?: string;
 }
 
-/** How a thread joins a domain. */
+/**
+ * How a thread joins a domain.
+ *
+ * @example A named worker
+ * ```ts
+ * import { type AttachOptions, Rcu } from "@grace/rcu";
+ * import { assertEquals } from "@std/assert";
+ *
+ * const options: AttachOptions = { name: "worker 1" };
+ * using rcu = Rcu.create();
+ * using worker = Rcu.attach(rcu.handle, options);
+ * assertEquals(rcu.stats().readers[worker.readerId].name, "worker 1");
+ * ```
+ */
 export interface AttachOptions {
   /**
    * The thread's name in statistics and stall reports.
@@ -112,7 +142,20 @@ export interface AttachOptions {
 
 /**
  * What a thread needs to join a domain: a plain object that `postMessage`
- * carries to a worker.
+ * carries to a worker. The `Rcu` itself, and the structures opened with it,
+ * belong to their thread: posting one is a `DataCloneError`.
+ *
+ * @example It survives being posted
+ * ```ts
+ * import { Rcu, type RcuHandle } from "@grace/rcu";
+ * import { assertEquals } from "@std/assert";
+ *
+ * using rcu = Rcu.create();
+ * // As `worker.postMessage(rcu.handle)` does.
+ * const handle: RcuHandle = structuredClone(rcu.handle);
+ * using member = Rcu.attach(handle);
+ * assertEquals([handle.kind, member.readerId], ["rcu", 1]);
+ * ```
  */
 export interface RcuHandle {
   /** Always `"rcu"`. */
@@ -125,7 +168,23 @@ export interface RcuHandle {
   id: string;
 }
 
-/** How long to wait, asynchronously. */
+/**
+ * How long to wait, asynchronously.
+ *
+ * @example In a hurry, but not for ever
+ * ```ts
+ * import { Rcu, type SynchronizeOptions } from "@grace/rcu";
+ * import { assertEquals } from "@std/assert";
+ *
+ * using rcu = Rcu.create();
+ * const options: SynchronizeOptions = {
+ *   expedited: true,
+ *   signal: AbortSignal.timeout(10_000),
+ * };
+ * await rcu.synchronize(options);
+ * assertEquals(rcu.stats().gracePeriods.expedited, 1);
+ * ```
+ */
 export interface SynchronizeOptions {
   /**
    * Whether to look again as often as possible instead of ever less often.
@@ -137,7 +196,20 @@ export interface SynchronizeOptions {
   signal?: AbortSignal;
 }
 
-/** How long to wait, blocking. */
+/**
+ * How long to wait, blocking.
+ *
+ * @example A limit of its own
+ * ```ts
+ * import { Rcu, type SynchronizeSyncOptions } from "@grace/rcu";
+ * import { assertEquals } from "@std/assert";
+ *
+ * using rcu = Rcu.create();
+ * const options: SynchronizeSyncOptions = { timeout: 1000 };
+ * rcu.synchronizeSync(options);
+ * assertEquals(rcu.stats().gracePeriods.completed, 1);
+ * ```
+ */
 export interface SynchronizeSyncOptions {
   /**
    * Whether to look again as often as possible instead of ever less often.
@@ -153,7 +225,22 @@ export interface SynchronizeSyncOptions {
   timeout?: number;
 }
 
-/** How long to wait for callbacks. */
+/**
+ * How long to wait for callbacks.
+ *
+ * @example Not for ever
+ * ```ts
+ * import { type BarrierOptions, Rcu } from "@grace/rcu";
+ * import { assertEquals } from "@std/assert";
+ *
+ * using rcu = Rcu.create();
+ * const options: BarrierOptions = { signal: AbortSignal.timeout(10_000) };
+ * let ran = false;
+ * rcu.callRcu(() => ran = true);
+ * await rcu.barrier(options);
+ * assertEquals(ran, true);
+ * ```
+ */
 export interface BarrierOptions {
   /** Ends the wait early. */
   signal?: AbortSignal;

@@ -1,5 +1,12 @@
 // The public face of a thread's membership.
 
+import {
+  checkFunction,
+  checkOptions,
+  checkSignal,
+  type OptionNames,
+  uncloneable,
+} from "./_arguments.ts";
 import { createDomain, openDomain, type OpenedDomain } from "./_domain.ts";
 import type { GracePeriodCookie } from "./grace_periods/cookie.ts";
 import { Membership } from "./_membership.ts";
@@ -17,6 +24,16 @@ import { ReclaimerHost } from "./_reclaimer_host.ts";
 import { buryIfDead } from "./_reclaimer_death.ts";
 import { OpenSection, type ReadSection } from "./readers/section.ts";
 import type { RcuStats, ReaderStats } from "./stats.ts";
+
+const SYNCHRONIZE_OPTIONS: OptionNames<SynchronizeOptions> = {
+  expedited: true,
+  signal: true,
+};
+const SYNCHRONIZE_SYNC_OPTIONS: OptionNames<SynchronizeSyncOptions> = {
+  expedited: true,
+  timeout: true,
+};
+const BARRIER_OPTIONS: OptionNames<BarrierOptions> = { signal: true };
 
 /**
  * The internals behind an open `Rcu`, for structures.
@@ -57,7 +74,13 @@ export let membershipOf: (rcu: Rcu, act: string) => Membership;
  * ```
  */
 export class Rcu extends EventTarget implements Disposable {
-  /** What {@linkcode Rcu.attach} needs in another thread. */
+  private readonly _uncloneable = uncloneable(
+    "an Rcu, of which only the handle, rcu.handle, is for other threads",
+  );
+  /**
+   * What {@linkcode Rcu.attach} needs in another thread: post this, not the
+   * `Rcu`, which belongs to its thread.
+   */
   readonly handle: RcuHandle;
   /** The domain's memory, for structures of one's own. */
   readonly memory: Arena;
@@ -149,7 +172,8 @@ export class Rcu extends EventTarget implements Disposable {
    * @typeParam T What the function returns.
    * @param section The function; synchronous.
    * @returns What it returned.
-   * @throws {TypeError} If it returned a promise: a section cannot span an `await`.
+   * @throws {TypeError} If it is no function, or returned a promise: a section
+   * cannot span an `await`.
    * @throws {Error} If the membership is closed.
    *
    * @example Two lookups that belong together
@@ -170,6 +194,10 @@ export class Rcu extends EventTarget implements Disposable {
     let result: T;
     try {
       result = section();
+    } catch (error) {
+      // Here, so that it costs nothing where all is well.
+      checkFunction(section, "section", "read");
+      throw error;
     } finally {
       reader.exit();
     }
@@ -306,6 +334,7 @@ export class Rcu extends EventTarget implements Disposable {
    * ```
    */
   async synchronize(options: SynchronizeOptions = {}): Promise<void> {
+    checkOptions(options, SYNCHRONIZE_OPTIONS, "wait for a grace period");
     const { expedited = false, signal } = options;
     this.#membership.assertOpen("wait for a grace period");
     this.#membership.assertOutside("wait for a grace period");
@@ -333,6 +362,7 @@ export class Rcu extends EventTarget implements Disposable {
    */
   synchronizeSync(options: SynchronizeSyncOptions = {}): void {
     const membership = this.#membership;
+    checkOptions(options, SYNCHRONIZE_SYNC_OPTIONS, "wait for a grace period");
     const { expedited = false, timeout = membership.stallTimeout } = options;
     membership.assertOpen("wait for a grace period");
     membership.assertOutside("wait for a grace period");
@@ -434,13 +464,7 @@ export class Rcu extends EventTarget implements Disposable {
    */
   callRcu(callback: () => void): void {
     this.#membership.assertOpen("call back");
-    if (typeof callback !== "function") {
-      throw new TypeError(
-        `Cannot call back as the callback must be a function: received ${
-          show(callback)
-        }`,
-      );
-    }
+    checkFunction(callback, "callback", "call back");
     this.#membership.callbacks.callRcu(callback);
     this.#membership.afterUpdate();
   }
@@ -497,6 +521,7 @@ export class Rcu extends EventTarget implements Disposable {
    * ```
    */
   async barrier(options: BarrierOptions = {}): Promise<void> {
+    checkOptions(options, BARRIER_OPTIONS, "finish a barrier");
     const { signal } = options;
     this.#membership.assertOpen("finish a barrier");
     this.#membership.assertOutside("finish a barrier");
@@ -546,10 +571,13 @@ export class Rcu extends EventTarget implements Disposable {
    * does not promise it. It is the bargain of the kernel's `rcu_dereference`
    * on the same processors.
    *
-   * @param pointer The word that holds the address.
+   * @param pointer The word that holds the address, in a block that is live or
+   * was when the section began.
    * @returns The address, or 0.
    * @throws {Error} In debug mode, outside a read section; an updater under
-   * its own lock opens one, too.
+   * its own lock opens one, too. In debug mode, if the block is free, or the
+   * membership closed.
+   * @throws {RangeError} In debug mode, if the pointer is not in a block.
    *
    * @example Reading
    * ```ts
@@ -569,11 +597,7 @@ export class Rcu extends EventTarget implements Disposable {
    */
   dereference(pointer: Address): Address {
     const membership = this.#membership;
-    if (membership.debug && membership.reader.depth === 0) {
-      throw new Error(
-        `Cannot dereference outside a read section: pointer ${pointer}`,
-      );
-    }
+    if (membership.debug) checkDereference(membership, pointer);
     return membership.words[pointer];
   }
 
@@ -581,8 +605,11 @@ export class Rcu extends EventTarget implements Disposable {
    * Publishes a block: whoever dereferences the pointer from now on finds
    * everything that was written into it before.
    *
-   * @param pointer The word that holds the address.
-   * @param value The block's address, or 0.
+   * @param pointer The word that holds the address, in a live block.
+   * @param value The block's address, or that of a word in it, or 0.
+   * @throws {RangeError} In debug mode, if either is not in a block.
+   * @throws {Error} In debug mode, if the block of either is free or deferred,
+   * or the membership closed.
    *
    * @example Publishing
    * ```ts
@@ -597,8 +624,116 @@ export class Rcu extends EventTarget implements Disposable {
    * ```
    */
   assignPointer(pointer: Address, value: Address): void {
+    const membership = this.#membership;
+    if (membership.debug) checkAssignment(membership, pointer, value);
     // Publish. Pairs with: `dereference`.
-    Atomics.store(this.#membership.words, pointer, value);
+    Atomics.store(membership.words, pointer, value);
+  }
+
+  // Events
+
+  /**
+   * Listens for an event.
+   *
+   * @param type `"error"`: a callback threw, or a read section was held across an `await`.
+   * @param listener What to call; `event.error` is what was thrown.
+   * @param options As of `EventTarget`.
+   *
+   * @example Counting errors instead of printing them
+   * ```ts
+   * import { Rcu } from "@grace/rcu";
+   * import { assertEquals } from "@std/assert";
+   *
+   * using rcu = Rcu.create();
+   * const messages: string[] = [];
+   * rcu.addEventListener("error", (event) => {
+   *   event.preventDefault();
+   *   messages.push(event.message);
+   * });
+   * rcu.callRcu(() => {
+   *   throw new Error("in a callback");
+   * });
+   * await rcu.barrier();
+   * assertEquals(messages, ["in a callback"]);
+   * ```
+   */
+  override addEventListener(
+    type: "error",
+    listener:
+      | ((event: ErrorEvent) => unknown)
+      | { handleEvent(event: ErrorEvent): unknown }
+      | null,
+    options?: boolean | AddEventListenerOptions,
+  ): void;
+  /**
+   * Listens for an event of another type.
+   *
+   * @param type The type.
+   * @param listener What to call.
+   * @param options As of `EventTarget`.
+   */
+  override addEventListener(
+    type: string,
+    listener: EventListenerOrEventListenerObject | null,
+    options?: boolean | AddEventListenerOptions,
+  ): void;
+  override addEventListener(
+    type: string,
+    listener: unknown,
+    options?: boolean | AddEventListenerOptions,
+  ): void {
+    super.addEventListener(type, listener as EventListener, options);
+  }
+
+  /**
+   * Stops listening for an event.
+   *
+   * @param type The type.
+   * @param listener What was to be called.
+   * @param options As of `EventTarget`.
+   *
+   * @example Listening for a while
+   * ```ts
+   * import { Rcu } from "@grace/rcu";
+   * import { assertEquals } from "@std/assert";
+   *
+   * using rcu = Rcu.create();
+   * let errors = 0;
+   * const listener = (event: ErrorEvent) => {
+   *   errors += event.message.length;
+   * };
+   * rcu.addEventListener("error", listener);
+   * rcu.removeEventListener("error", listener);
+   * rcu.dispatchEvent(new ErrorEvent("error", { message: "unheard" }));
+   * assertEquals(errors, 0);
+   * ```
+   */
+  override removeEventListener(
+    type: "error",
+    listener:
+      | ((event: ErrorEvent) => unknown)
+      | { handleEvent(event: ErrorEvent): unknown }
+      | null,
+    options?: boolean | EventListenerOptions,
+  ): void;
+  /**
+   * Stops listening for an event of another type.
+   *
+   * @param type The type.
+   * @param listener What was to be called.
+   * @param options As of `EventTarget`.
+   */
+  override removeEventListener(
+    type: string,
+    listener: EventListenerOrEventListenerObject | null,
+    options?: boolean | EventListenerOptions,
+  ): void;
+  override removeEventListener(
+    type: string,
+    listener: unknown,
+    options?: boolean | EventListenerOptions,
+  ): void {
+    super.removeEventListener(type, listener as EventListener, options);
   }
 
   // The rest
@@ -659,6 +794,20 @@ export class Rcu extends EventTarget implements Disposable {
    * Ends the membership. What it deferred passes to other threads, its
    * closures still run. The domain goes on; closing twice does nothing.
    *
+   * A worker must call this before `self.close()`, which stops it on the spot:
+   *
+   * ```ts ignore
+   * rcu.close();
+   * self.close();
+   * ```
+   *
+   * Nothing else does it: `using` does not get to run, and neither does the
+   * microtask that takes a thread offline at the end of a turn. A worker that
+   * reads and calls `self.close()` in the same turn without this is online for
+   * ever. Every grace period then waits for it, and whoever waits for one
+   * (`synchronize`, `barrier`, a `callRcu` that has not run) keeps the process
+   * alive.
+   *
    * @throws {Error} Inside a read section.
    *
    * @example Leaving
@@ -710,15 +859,8 @@ export class Rcu extends EventTarget implements Disposable {
   }
 
   #checkSignal(act: string, signal: AbortSignal | undefined): void {
-    if (signal === undefined) return;
-    if (!(signal instanceof AbortSignal)) {
-      throw new TypeError(
-        `Cannot ${act} as the signal must be an AbortSignal: received ${
-          show(signal)
-        }`,
-      );
-    }
-    if (signal.aborted) {
+    checkSignal(signal, act);
+    if (signal?.aborted) {
       this.#membership.throwAborted(act, performance.now(), signal);
     }
   }
@@ -747,6 +889,28 @@ export class Rcu extends EventTarget implements Disposable {
 function isThenable(value: unknown): boolean {
   return typeof value === "object" && value !== null &&
     typeof (value as { then?: unknown }).then === "function";
+}
+
+function checkDereference(membership: Membership, pointer: Address): void {
+  membership.assertOpen("dereference");
+  if (membership.reader.depth === 0) {
+    throw new Error(
+      `Cannot dereference outside a read section: pointer ${show(pointer)}`,
+    );
+  }
+  // What was unlinked and deferred meanwhile is intact until the section ends.
+  membership.heap.checkWord(pointer, "pointer", true, "dereference");
+}
+
+function checkAssignment(
+  membership: Membership,
+  pointer: Address,
+  value: Address,
+): void {
+  const act = "assign a pointer";
+  membership.assertOpen(act);
+  membership.heap.checkWord(pointer, "pointer", false, act);
+  if (value !== 0) membership.heap.checkWord(value, "value", false, act);
 }
 
 function arenaOf(membership: Membership): Arena {

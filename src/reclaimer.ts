@@ -1,12 +1,12 @@
 // The thread that frees what others have deferred.
 
+import { checkOptions, checkSignal, type OptionNames } from "./_arguments.ts";
 import { reclaim } from "./callbacks/_reclaimer.ts";
 import { openDomain } from "./_domain.ts";
 import { turn } from "./grace_periods/_grace_periods.ts";
 import { HEADER_DETECTOR, HEADER_MAX_READERS, layout } from "./_layout.ts";
 import { BEAT_INTERVAL, Handover } from "./callbacks/_handover.ts";
 import { Membership } from "./_membership.ts";
-import { show } from "./memory/_codec.ts";
 import type { RcuHandle } from "./options.ts";
 import { readPolicy } from "./_policy.ts";
 import { whileAlive } from "./_reclaimer_death.ts";
@@ -23,6 +23,8 @@ export interface ReclaimerOptions {
    */
   name?: string;
 }
+
+const OPTIONS: OptionNames<ReclaimerOptions> = { signal: true, name: true };
 
 /**
  * Makes the calling thread the reclaimer of a domain whose callbacks are
@@ -67,14 +69,9 @@ export async function runReclaimer(
   handle: RcuHandle,
   options: ReclaimerOptions = {},
 ): Promise<void> {
+  checkOptions(options, OPTIONS, "run a reclaimer");
   const { signal, name = "reclaimer" } = options;
-  if (signal !== undefined && !(signal instanceof AbortSignal)) {
-    throw new TypeError(
-      `Cannot run a reclaimer as the signal must be an AbortSignal: received ${
-        show(signal)
-      }`,
-    );
-  }
+  checkSignal(signal, "run a reclaimer");
   await serve(handle, name, signal, Infinity, true);
 }
 

@@ -2,7 +2,21 @@
 
 import type { MemoryAudit } from "./memory/arena.ts";
 
-/** What a domain has done and holds, at one moment. */
+/**
+ * What a domain has done and holds, at one moment.
+ *
+ * @example Before and after
+ * ```ts
+ * import { Rcu, type RcuStats } from "@grace/rcu";
+ * import { assertEquals } from "@std/assert";
+ *
+ * using rcu = Rcu.create();
+ * const before: RcuStats = rcu.stats();
+ * rcu.synchronizeSync();
+ * const { gracePeriods } = rcu.stats();
+ * assertEquals(gracePeriods.completed, before.gracePeriods.completed + 1);
+ * ```
+ */
 export interface RcuStats {
   /** Grace periods since the domain was created. */
   gracePeriods: {
@@ -30,7 +44,22 @@ export interface RcuStats {
   readers: ReaderStats[];
 }
 
-/** A registered thread. */
+/**
+ * A registered thread.
+ *
+ * @example Who is reading
+ * ```ts
+ * import { Rcu, type ReaderStats } from "@grace/rcu";
+ * import { assertEquals } from "@std/assert";
+ *
+ * using rcu = Rcu.create({ name: "main" });
+ * using section = rcu.readLock();
+ * const readers: ReaderStats[] = rcu.stats().readers;
+ * const online = readers.filter((reader) => reader.online);
+ * assertEquals(online.map(({ name }) => name), ["main"]);
+ * assertEquals(section.open, true);
+ * ```
+ */
 export interface ReaderStats {
   /** Its `readerId`. */
   id: number;

@@ -31,6 +31,18 @@ serve({
     }
   },
 
+  /** Sets an entry each time that word 0 moves, and says so in word 1, until word 0 is below 0. */
+  setOnDemand({ handle, words }: Task & { words: Int32Array }): void {
+    using rcu = Rcu.attach(handle);
+    const map = RcuMap.open(rcu, "m", { key: u32, value: u32 });
+    for (let n = 0;; n++) {
+      Atomics.wait(words, 0, n, PATIENCE);
+      if (Atomics.load(words, 0) < 0) return;
+      map.set(1, n + 1);
+      tell(words, 1, n + 1);
+    }
+  },
+
   incrementCells({ handle, times }: Task & { times: number }): void {
     using rcu = Rcu.attach(handle);
     const numbers = RcuCell.open(rcu, "n", { value: u32 });

@@ -92,7 +92,7 @@ Deno.test("every codec refuses a value of another type with a TypeError that nam
     [undefined, "undefined"],
     [null, "null"],
     [true, "true"],
-    [5n, "5"],
+    [5n, "5n"],
     [Symbol("s"), "Symbol(s)"],
     [{}, "an object of type Object"],
     [[], "an object of type Array"],

@@ -3,6 +3,7 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import {
   bytes,
+  f64,
   json,
   Rcu,
   RcuCell,
@@ -14,6 +15,7 @@ import {
 } from "../mod.ts";
 import { assertAddsUp, assertLists } from "./_audit.ts";
 import { settle } from "./_settle.ts";
+import { sharedWords, tell, waitFor, withWorkers } from "./_workers.ts";
 
 function domain(options: RcuOptions = {}): Rcu {
   return Rcu.create({
@@ -255,4 +257,163 @@ Deno.test("an allocation that waits for other threads' blocks is offline meanwhi
   }
   section[Symbol.dispose]();
   assertEquals([...seen], [false]);
+});
+
+Deno.test("an update whose function writes what is updated is an Error, not an endless loop", () => {
+  using rcu = domain();
+  using second = Rcu.attach(rcu.handle);
+  const cell = RcuCell.open(rcu, "c", { value: u32, initial: 1 });
+  const view = RcuCell.open(second, "c", { value: u32 });
+  const any = RcuCell.open(rcu, "j", { value: json<unknown>(), initial: 1 });
+  const map = RcuMap.open(rcu, "m", { key: string, value: u32 });
+  const words = RcuMap.open(rcu, "w", { key: u32, value: string });
+  const doubles = RcuMap.open(rcu, "d", { key: f64, value: u32 });
+  const scratch = RcuMap.open(rcu, "b", { key: bytes, value: u32 });
+  const next = (n = 0) => n + 1;
+  const updates: (() => unknown)[] = [
+    () => cell.update((n) => (cell.set(n + 1), n)),
+    () => cell.update((n) => (view.set(n + 1), n)),
+    () => cell.update((n) => cell.update(next) + n),
+    () => any.update(() => ({ toJSON: () => (any.set(2), 3) })),
+    () => map.update("k", (n) => (map.set("k", next(n)), 1)),
+    () => map.update("k", (n) => map.update("k", next) + (n ?? 0)),
+    () => words.update(7, () => (words.set(7, "x"), "y")),
+    () => words.update(7, () => (words.replaceAll([[7, "x"]]), "y")),
+    () => doubles.update(NaN, (n) => (doubles.set(NaN, next(n)), 1)),
+    () => doubles.update(0, (n) => (doubles.set(-0, next(n)), 1)),
+    () =>
+      scratch.update(Uint8Array.of(1, 2), (n) => {
+        scratch.set(Uint8Array.of(1, 2), next(n));
+        return 1;
+      }),
+  ];
+  for (const update of updates) {
+    assertThrows(update, Error, "must not write the same place itself");
+  }
+  // One that stops doing it gets through.
+  let calls = 0;
+  cell.set(1);
+  cell.update((n) => (calls++ < 5 && cell.set(calls), n + 1));
+  assertEquals([calls, cell.get()], [6, 6]);
+});
+
+Deno.test("an update may write other entries, however often others are faster, and callbacks its own", async () => {
+  using rcu = domain();
+  const map = RcuMap.open(rcu, "m", { key: u32, value: u32 });
+  const log = RcuMap.open(rcu, "log", { key: u32, value: u32 });
+  const cell = RcuCell.open(rcu, "c", { value: u32, initial: 0 });
+  await withWorkers("_cell_worker.ts", 1, async (worker) => {
+    const words = sharedWords(2);
+    const done = worker.call("setOnDemand", { handle: rcu.handle, words });
+    let calls = 0;
+    const result = map.update(1, (old = 0) => {
+      map.set(2, calls);
+      log.set(1, calls);
+      if (calls++ < 20) {
+        // The worker sets the entry now.
+        tell(words, 0, calls);
+        waitFor(words, 1, calls);
+      }
+      return old + 1;
+    });
+    tell(words, 0, -1);
+    await done;
+    assertEquals([calls, result, map.get(2)], [21, 21, 20]);
+  });
+  // A callback of this thread that an attempt happens to run is not the function's doing.
+  let ran = 0;
+  let calls = 0;
+  cell.update((n) => {
+    if (calls++ < 20) {
+      rcu.callRcu(() => (ran++, cell.set(n + 10)));
+      rcu.barrierSync();
+    }
+    return n + 1;
+  });
+  assertEquals([calls, ran, cell.get()], [21, 20, 201]);
+});
+
+Deno.test("with debug, pointers lead from live blocks to live blocks", async () => {
+  using rcu = domain();
+  const pointer = rcu.memory.allocate(4);
+  const large = rcu.memory.allocate(10_000);
+  const freed = rcu.memory.allocate(4);
+  const [whole, gone] = [rcu.memory.allocate(9_000), rcu.memory.allocate(4)];
+  rcu.memory.free(freed);
+  rcu.memory.free(whole);
+  rcu.deferFree(gone);
+  rcu.assignPointer(pointer, 0);
+  rcu.assignPointer(large + 9_999, 0);
+  const before = rcu.memory.words.slice(0, 16);
+  const nowhere = [
+    ...[0, 1, -1, 0.5, pointer + 0.5, NaN, 2 ** 32, rcu.memory.words.length],
+    ...["1", undefined, null, {}, 1n] as unknown as number[],
+  ];
+  // An object is not asked for its number, nor is a block's tag a word of it.
+  const tags = pointer & ~4095;
+  for (const word of [...nowhere, tags]) {
+    const must = "must be a word of a block that allocate() returned: received";
+    assertThrows(
+      () => rcu.assignPointer(word, 0),
+      RangeError,
+      `Cannot assign a pointer as its pointer ${must}`,
+    );
+    assertThrows(
+      () => rcu.read(() => rcu.dereference(word)),
+      RangeError,
+      `Cannot dereference as its pointer ${must}`,
+    );
+    if (Object.is(word, 0)) continue;
+    assertThrows(
+      () => rcu.assignPointer(pointer, word),
+      RangeError,
+      `Cannot assign a pointer as its value ${must}`,
+    );
+  }
+  for (const [block, state] of [[freed, "free"], [gone, "deferred"]] as const) {
+    for (const word of [block, block + 3]) {
+      for (const [to, value] of [[word, 0], [pointer, word]] as const) {
+        assertThrows(
+          () => rcu.assignPointer(to, value),
+          Error,
+          `must be a word of a live block: that of word ${word} is already ${state}`,
+        );
+      }
+    }
+  }
+  assertThrows(() => rcu.assignPointer(whole + 5_000, 0), RangeError);
+  assertThrows(() => rcu.read(() => rcu.dereference(freed)), Error, "free");
+  assertEquals(rcu.memory.words.slice(0, 16), before);
+  assertEquals(rcu.read(() => rcu.dereference(pointer)), 0);
+
+  // What is legal: words in the middle, a deferred block in a section, 0.
+  rcu.read(() => {
+    for (const word of [pointer + 3, large, large + 4_096, large + 9_999]) {
+      for (const value of [pointer, large + 9_999, 0]) {
+        rcu.assignPointer(word, value);
+        assertEquals(rcu.dereference(word), value);
+      }
+    }
+    rcu.dereference(gone + 1);
+  });
+  for (const block of [pointer, large]) rcu.memory.free(block);
+  assertEquals(await settle(rcu), 0);
+
+  // A block that fills a page's last place, and one that ends with a page.
+  for (const size of [1, 5, 100, 2040, 4096, 8192]) {
+    const block = rcu.memory.allocate(size);
+    rcu.assignPointer(block + size - 1, block);
+    rcu.memory.free(block);
+    assertThrows(() => rcu.assignPointer(block + size - 1, 0));
+  }
+  rcu.close();
+  assertThrows(() => rcu.assignPointer(pointer, 0), Error, "it is closed");
+  assertThrows(() => rcu.dereference(pointer), Error, "it is closed");
+});
+
+Deno.test("without debug, pointers are not checked", () => {
+  using rcu = Rcu.create({ capacity: 2 ** 21 });
+  const pointer = rcu.memory.allocate(1);
+  rcu.assignPointer(pointer, 5);
+  assertEquals(rcu.dereference(pointer), 5);
 });

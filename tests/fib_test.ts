@@ -581,12 +581,12 @@ Deno.test("routes that are not routes are refused with an error that shows them"
   await withFib((fib) => {
     const wrong: [unknown, ErrorConstructor, string][] = [
       [null, TypeError, "received null"],
-      ["10.0.0.1", TypeError, "received 10.0.0.1"],
+      ["10.0.0.1", TypeError, 'received "10.0.0.1"'],
       [{ interface: 1 }, TypeError, "received undefined"],
       [{ gateway: 1, interface: 1 }, TypeError, "received 1"],
       [{ gateway: "10.0.0", interface: 1 }, RangeError, 'received "10.0.0"'],
       [{ gateway: null }, TypeError, "received undefined"],
-      [{ gateway: null, interface: "1" }, TypeError, "received 1"],
+      [{ gateway: null, interface: "1" }, TypeError, 'received "1"'],
       [{ gateway: null, interface: -1 }, RangeError, "received -1"],
       [{ gateway: null, interface: 1.5 }, RangeError, "received 1.5"],
       [{ gateway: null, interface: 1, metric: -1 }, RangeError, "metric"],

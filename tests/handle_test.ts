@@ -30,9 +30,11 @@ Deno.test("a handle is plain and complete: a clone of it and a copy of its buffe
 
 Deno.test("what is no handle is a TypeError that says what was received", () =>
   withDomain({}, () => {
-    for (const handle of [undefined, null, 5, "rcu", true, () => {}]) {
+    for (const handle of [undefined, null, 5, true]) {
       refuses(handle, `must be the handle of an Rcu: received ${handle}`);
     }
+    refuses("rcu", 'must be the handle of an Rcu: received "rcu"');
+    refuses(() => {}, "must be the handle of an Rcu: received a function");
     refuses(
       {},
       "must be what `handle` of an Rcu is: received one of kind undefined",
@@ -51,7 +53,7 @@ Deno.test("what is no handle is a TypeError that says what was received", () =>
 Deno.test("a handle of another version or without its buffer is a TypeError", () =>
   withDomain({}, ({ handle }) => {
     const { version } = handle;
-    for (const other of [version + 1, 0, "1", undefined]) {
+    for (const other of [version + 1, 0, true, undefined]) {
       refuses(
         { ...handle, version: other },
         `must have layout version ${version}: received ${other}`,

@@ -300,12 +300,12 @@ Deno.test("NeighborTable.open names the option that is wrong", () => {
   refuse(
     { gcThreshold2: 2000 },
     RangeError,
-    `${start}gcThreshold2 must be an integer from 1 to 1024: received 2000`,
+    `${start}gcThreshold2 must be an integer from 1 to gcThreshold3 (1024): received 2000`,
   );
   refuse(
     { gcThreshold1: 600 },
     RangeError,
-    `${start}gcThreshold1 must be an integer from 0 to 512: received 600`,
+    `${start}gcThreshold1 must be an integer from 0 to gcThreshold2 (512): received 600`,
   );
   refuse({ gcStaleTime: -1 }, RangeError, `${start}gcStaleTime must be`);
   refuse({ gcStaleTime: NaN }, RangeError, "received NaN");

@@ -202,3 +202,36 @@ Deno.test("a domain outlives its creator and every thread, in its buffer", () =>
   assertEquals(third.memory.audit().live, 0);
   assertEquals(third.stats().gracePeriods.completed >= 1, true);
 });
+
+Deno.test("addEventListener() knows the type of an error event, and takes what EventTarget takes", async () => {
+  using rcu = Rcu.create({ capacity: 2 ** 22 });
+  const seen: unknown[] = [];
+  const onError = (event: ErrorEvent) => {
+    event.preventDefault();
+    seen.push(event.error);
+  };
+  const object = {
+    handleEvent(event: ErrorEvent) {
+      seen.push(event.message);
+    },
+  };
+  const any = (event: Event) => seen.push(event.type);
+  rcu.addEventListener("error", onError);
+  rcu.addEventListener("error", object, { once: true });
+  rcu.addEventListener("error", any, true);
+  rcu.addEventListener("other", any);
+  rcu.addEventListener("other", null);
+  const error = new Error("in a callback");
+  const fail = () => {
+    throw error;
+  };
+  rcu.callRcu(fail);
+  await rcu.barrier();
+  assertEquals(seen.splice(0), [error, "in a callback", "error"]);
+  rcu.removeEventListener("error", any, true);
+  rcu.removeEventListener("other", any);
+  rcu.dispatchEvent(new Event("other"));
+  rcu.callRcu(fail);
+  await rcu.barrier();
+  assertEquals(seen, [error]);
+});

@@ -26,7 +26,27 @@ export interface StallReport {
   pending: number;
 }
 
-/** A reader that holds up a grace period. */
+/**
+ * A reader that holds up a grace period.
+ *
+ * @example Who is in the way
+ * ```ts
+ * import { Rcu, RcuStallError, type StalledReader } from "@grace/rcu";
+ * import { assertEquals } from "@std/assert";
+ *
+ * using rcu = Rcu.create();
+ * using other = Rcu.attach(rcu.handle, { name: "slow" });
+ * using section = other.readLock();
+ * let stalled: StalledReader[] = [];
+ * try {
+ *   rcu.synchronizeSync({ timeout: 1 });
+ * } catch (error) {
+ *   if (error instanceof RcuStallError) stalled = error.report.readers;
+ * }
+ * assertEquals(stalled.map(({ name, behind }) => [name, behind]), [["slow", 1]]);
+ * assertEquals(section.open, true);
+ * ```
+ */
 export interface StalledReader {
   /** Its `readerId`. */
   id: number;

@@ -182,6 +182,8 @@ export function show(value: unknown): string {
   if (typeof value === "object" && value !== null) {
     return `an object of type ${typeName(value)}`;
   }
+  if (typeof value === "bigint") return `${value}n`;
+  if (typeof value === "function") return "a function";
   return Object.is(value, -0) ? "-0" : String(value);
 }
 

@@ -198,6 +198,63 @@ export class Heap {
   }
 
   /**
+   * Checks that a word lies in a block, for debug mode.
+   *
+   * @param word What the caller claims to be the address of such a word.
+   * @param what What it is to the caller, for the error.
+   * @param deferred Whether the block may also wait for a grace period.
+   * @param act What the caller was about to do, for the error.
+   */
+  checkWord(word: Address, what: string, deferred: boolean, act: string): void {
+    const tag = this.#tagAround(word);
+    if (tag === 0) {
+      throw new RangeError(
+        `Cannot ${act} as its ${what} must be a word of a block that allocate() returned: received ${
+          show(word)
+        }`,
+      );
+    }
+    const state = Atomics.load(this.words, tag);
+    if (state === LIVE) return;
+    const isDeferred = (state & STATE) === DEFERRED;
+    if (isDeferred && deferred) return;
+    throw new Error(
+      `Cannot ${act} as its ${what} must be a word of a live block: that of word ${word} is already ${
+        isDeferred ? "deferred" : "free"
+      }`,
+    );
+  }
+
+  /** The tag of the block in which a word lies, or 0. */
+  #tagAround(word: Address): Address {
+    const { firstPage, endPage } = this.#place;
+    const words = this.words;
+    if (
+      !Number.isInteger(word) || word < firstPage * PAGE_WORDS ||
+      word >= endPage * PAGE_WORDS
+    ) return 0;
+    const page = Math.floor(word / PAGE_WORDS);
+    const kindOf = (page: number) =>
+      Atomics.load(words, this.#table + page * PAGE_ENTRY_WORDS + KIND);
+    const kind = kindOf(page);
+    if (kind !== 0 && kind !== LARGE) {
+      const c = kind - 1;
+      const offset = word - page * PAGE_WORDS - CLASS_DATA[c];
+      const index = Math.floor(offset / CLASS_WORDS[c]);
+      return index < 0 || index >= CLASS_BLOCKS[c]
+        ? 0
+        : page * PAGE_WORDS + index;
+    }
+    // In a large block all pages but the first one are of kind 0, as free ones are.
+    let first = page;
+    while (first > firstPage && kindOf(first) === 0) first--;
+    const entry = this.#table + first * PAGE_ENTRY_WORDS;
+    return kindOf(first) === LARGE && page - first < words[entry + RUN]
+      ? entry + TAG
+      : 0;
+  }
+
+  /**
    * Frees a live or deferred block at once.
    *
    * @param block The block.

@@ -2,6 +2,7 @@
 
 import { acquire, release } from "../sync/_mutex.ts";
 import type { Address } from "./arena.ts";
+import { show } from "./_codec.ts";
 import type { Heap } from "./_heap.ts";
 import { LINE } from "./_size_classes.ts";
 import { measureText, readText, writeText } from "./_text.ts";
@@ -75,7 +76,9 @@ export class Roots {
       const lock = this.#base + LOCK;
       if (!acquire(words, lock, this.#owner, timeout)) {
         throw new Error(
-          `Cannot open "${name}" within ${timeout} ms: another thread holds the list of names`,
+          `Cannot open ${
+            show(name)
+          } within ${timeout} ms: another thread holds the list of names`,
         );
       }
       try {
@@ -105,7 +108,9 @@ export class Roots {
       if (root.name !== name) continue;
       if (root.schema === schema) return root.data;
       throw new TypeError(
-        `Cannot open "${name}" as ${schema}: it was opened as ${root.schema}`,
+        `Cannot open ${
+          show(name)
+        } as ${schema}: it was opened as ${root.schema}`,
       );
     }
     return undefined;

@@ -3,6 +3,7 @@
 import type { Address } from "./arena.ts";
 import { BlockCodec, BlockKeyCodec, mix, show, WordCodec } from "./_codec.ts";
 import type { Codec, KeyCodec } from "./codec.ts";
+import { refuse } from "./_refusal.ts";
 import {
   compareText,
   equalsText,
@@ -101,8 +102,9 @@ class Text extends BlockKeyCodec<string> {
   prepare(value: string): string {
     if (typeof value !== "string") refuseType("string", "a string", value);
     if (value.length > LONGEST_TEXT) {
-      throw new RangeError(
-        `Cannot use a string as it must have at most ${LONGEST_TEXT} UTF-16 units: received ${value.length}`,
+      refuse(
+        RangeError,
+        `as string as it must have at most ${LONGEST_TEXT} UTF-16 units: received ${value.length}`,
       );
     }
     return value;
@@ -210,7 +212,20 @@ class Json<T> extends BlockCodec<T, string> {
   readonly schema = "json";
   readonly reusable = true;
   prepare(value: T): string {
-    const text = JSON.stringify(value) as string | undefined;
+    let text: string | undefined;
+    try {
+      text = JSON.stringify(value);
+    } catch (cause) {
+      // A BigInt, or an object that contains itself; or what the caller's `toJSON` threw.
+      if (!(cause instanceof TypeError)) throw cause;
+      const [why] = cause.message.split("\n", 1);
+      const received = `${show(value)} (${why})`;
+      refuse(
+        TypeError,
+        `as json as JSON.stringify must take it: received ${received}`,
+        { cause },
+      );
+    }
     if (text === undefined) refuseType("json", "a JSON value", value);
     return text!;
   }
@@ -401,18 +416,17 @@ function refuseInteger(
   most: number,
   value: unknown,
 ): never {
-  const message =
-    `Cannot use a value as ${schema} as it must be an integer from ${least} to ${most}: received ${
+  refuse(
+    typeof value === "number" ? RangeError : TypeError,
+    `as ${schema} as it must be an integer from ${least} to ${most}: received ${
       show(value)
-    }`;
-  if (typeof value !== "number") throw new TypeError(message);
-  throw new RangeError(message);
+    }`,
+  );
 }
 
 function refuseType(schema: string, must: string, value: unknown): never {
-  throw new TypeError(
-    `Cannot use a value as ${schema} as it must be ${must}: received ${
-      show(value)
-    }`,
+  refuse(
+    TypeError,
+    `as ${schema} as it must be ${must}: received ${show(value)}`,
   );
 }

@@ -3,6 +3,7 @@
 import type { Address } from "./arena.ts";
 import { BlockCodec, show, WordCodec } from "./_codec.ts";
 import type { Codec } from "./codec.ts";
+import { refuse, refuseField } from "./_refusal.ts";
 
 /**
  * The fields of a struct: a name to a codec.
@@ -77,6 +78,13 @@ class Struct extends BlockCodec<Row, unknown[], Row> {
 
   constructor(fields: StructFields) {
     super();
+    if (typeof fields !== "object" || fields === null) {
+      throw new TypeError(
+        `Cannot define a struct as its fields must be an object of codecs: received ${
+          show(fields)
+        }`,
+      );
+    }
     this.#fields = Object.entries(fields).map(([name, codec], offset) => {
       const word = codec instanceof WordCodec ? codec : undefined;
       const block = codec instanceof BlockCodec ? codec : undefined;
@@ -97,17 +105,22 @@ class Struct extends BlockCodec<Row, unknown[], Row> {
 
   prepare(value: Row): unknown[] {
     if (typeof value !== "object" || value === null) {
-      throw new TypeError(
-        `Cannot use a value as ${this.schema} as it must be an object: received ${
-          show(value)
-        }`,
+      refuse(
+        TypeError,
+        `as ${this.schema} as it must be an object: received ${show(value)}`,
       );
     }
-    return this.#fields.map(({ name, word, block }) =>
-      word !== undefined
-        ? word.toWord(value[name])
-        : block!.prepare(value[name])
-    );
+    let current = "";
+    try {
+      return this.#fields.map(({ name, word, block }) => {
+        current = name;
+        return word !== undefined
+          ? word.toWord(value[name])
+          : block!.prepare(value[name]);
+      });
+    } catch (error) {
+      refuseField(error, current);
+    }
   }
 
   measure(prepared: unknown[]): number {
@@ -181,7 +194,7 @@ class Struct extends BlockCodec<Row, unknown[], Row> {
  * @typeParam F The fields.
  * @param fields A codec for each field.
  * @returns The codec.
- * @throws {TypeError} If a field is not a codec.
+ * @throws {TypeError} If `fields` is no object, or a field is not a codec.
  *
  * @example Looking at one field
  * ```ts

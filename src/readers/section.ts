@@ -2,7 +2,21 @@
 
 import { heldAcrossAwait, type Reader } from "./_reader.ts";
 
-/** An open read section. Disposing of it a second time does nothing. */
+/**
+ * An open read section. Disposing of it a second time does nothing.
+ *
+ * @example Ending it early
+ * ```ts
+ * import { Rcu, type ReadSection } from "@grace/rcu";
+ * import { assertEquals } from "@std/assert";
+ *
+ * using rcu = Rcu.create();
+ * const section: ReadSection = rcu.readLock();
+ * section[Symbol.dispose]();
+ * section[Symbol.dispose]();
+ * assertEquals(section.open, false);
+ * ```
+ */
 export interface ReadSection extends Disposable {
   /** Whether it is still open. */
   readonly open: boolean;

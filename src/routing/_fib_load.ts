@@ -1,5 +1,6 @@
 // Building a whole table aside and putting it in the place of another one.
 
+import { checkPair } from "../_arguments.ts";
 import type { Membership } from "../_membership.ts";
 import type { Address } from "../memory/arena.ts";
 import { forEachKid, nodeWords, writeNode } from "./_fib_node.ts";
@@ -137,9 +138,10 @@ export class FibLoad {
     const prefixes = this.#prefixes;
     let last = -1;
     let sorted = true;
-    for (const [prefix, route] of entries) {
-      const key = parsePrefix(prefix);
-      encodeRoute(route, fields);
+    for (const entry of entries) {
+      checkPair(entry, "prefix and route", "load a table");
+      const key = parsePrefix(entry[0]);
+      encodeRoute(entry[1], fields);
       if (key <= last) sorted = false;
       last = key;
       this.#routes.push(this.#records.hold(fields));

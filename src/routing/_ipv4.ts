@@ -9,7 +9,7 @@ export const LARGEST_U32 = 0xffff_ffff;
 /**
  * Takes an address in either form.
  *
- * @param value Dotted text, or 32 bits as an unsigned or a signed integer.
+ * @param value Dotted text, or an unsigned 32-bit integer.
  * @param act What the caller was about to do, for the error.
  * @param what What the address is to it, for the error.
  * @returns Its 32 bits as a signed integer.
@@ -20,8 +20,7 @@ export function toIpv4(
   what: string,
 ): number {
   if (typeof value === "number") {
-    const word = value | 0;
-    if (word === value || word >>> 0 === value) return word;
+    if (value >>> 0 === value) return value | 0;
   } else if (typeof value === "string") {
     const address = scanAddress(value, 0, value.length);
     if (address >= 0) return address | 0;
@@ -43,6 +42,7 @@ export function toIpv4(
  * @param most The largest that it may be, at most {@linkcode LARGEST_U32}.
  * @param act What the caller was about to do, for the error.
  * @param what What the number is to it, for the error.
+ * @param limit What the largest is called in the error.
  * @returns Its 32 bits as a signed integer.
  */
 export function toUnsigned(
@@ -51,12 +51,15 @@ export function toUnsigned(
   most: number,
   act: string,
   what: string,
+  limit = `${most}`,
 ): number {
-  if (value >>> 0 === value && value >= least && value <= most) {
-    return value | 0;
-  }
+  // The type first: a BigInt cannot even be tried.
+  if (
+    typeof value === "number" && value >>> 0 === value && value >= least &&
+    value <= most
+  ) return value | 0;
   const message =
-    `Cannot ${act} as its ${what} must be an integer from ${least} to ${most}: received ${
+    `Cannot ${act} as its ${what} must be an integer from ${least} to ${limit}: received ${
       show(value)
     }`;
   throw typeof value === "number"

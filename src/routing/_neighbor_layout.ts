@@ -57,7 +57,21 @@ const STATE_SHIFT = 16;
 const STATE_MASK = 7;
 const HAS_ADDRESS = 1 << 20;
 
-/** How far a neighbour's link address is known. */
+/**
+ * How far a neighbour's link address is known.
+ *
+ * @example Who answers
+ * ```ts
+ * import { type NeighborState, NeighborTable, Rcu } from "@grace/rcu";
+ * import { assertEquals } from "@std/assert";
+ *
+ * using rcu = Rcu.create();
+ * const neighbors = NeighborTable.open(rcu, "neighbors");
+ * const state: NeighborState = "failed";
+ * neighbors.set("10.0.0.1", 2, { state });
+ * assertEquals(neighbors.lookup("10.0.0.1", 2)?.state, state);
+ * ```
+ */
 export type NeighborState =
   | "incomplete"
   | "reachable"
@@ -76,7 +90,21 @@ const STATES: readonly NeighborState[] = [
 const FAILED = 3;
 const PERMANENT = 4;
 
-/** One neighbour, as it was at one moment. Frozen. */
+/**
+ * One neighbour, as it was at one moment. Frozen.
+ *
+ * @example It does not change
+ * ```ts
+ * import { type Neighbor, NeighborTable, Rcu } from "@grace/rcu";
+ * import { assertEquals } from "@std/assert";
+ *
+ * using rcu = Rcu.create();
+ * const neighbors = NeighborTable.open(rcu, "neighbors");
+ * const before: Neighbor = neighbors.resolve("10.0.0.1", 2)!;
+ * neighbors.set("10.0.0.1", 2, { linkAddress: "00:1b:21:3c:9d:f8" });
+ * assertEquals([before.state, before.linkAddress], ["incomplete", null]);
+ * ```
+ */
 export interface Neighbor {
   /** Its IPv4 address, dotted. */
   readonly address: string;

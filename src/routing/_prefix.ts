@@ -1,10 +1,13 @@
 // IPv4 addresses and prefixes as text and as numbers.
 
+import { show } from "../memory/_codec.ts";
 import type { Prefix } from "./route.ts";
 
 const DOT = 46;
 const SLASH = 47;
 const ZERO = 48;
+
+const LARGEST_ADDRESS = 0xffff_ffff;
 
 /** Room for a length in a prefix's key. */
 const LENGTHS = 64;
@@ -95,14 +98,14 @@ export function parseAddress(address: string | number): number {
     "Cannot look up an address as it must be dotted IPv4 or an integer from 0 to 4294967295";
   if (typeof address === "number") {
     if (address >>> 0 === address) return address;
-    throw new RangeError(`${must}: received ${address}`);
+    throw new RangeError(`${must}: received ${show(address)}`);
   }
   if (typeof address !== "string") {
-    throw new TypeError(`${must}: received ${String(address)}`);
+    throw new TypeError(`${must}: received ${show(address)}`);
   }
   const parsed = scanAddress(address, 0, address.length);
   if (parsed < 0) {
-    throw new RangeError(`${must}: received ${JSON.stringify(address)}`);
+    throw new RangeError(`${must}: received ${show(address)}`);
   }
   return parsed;
 }
@@ -117,26 +120,29 @@ export function parseAddress(address: string | number): number {
  */
 export function parsePrefix(prefix: string | Prefix): PrefixKey {
   if (typeof prefix === "string") return parseText(prefix);
-  const { address, length } = Object(prefix) as Prefix;
-  if (typeof address !== "number" || typeof length !== "number") {
+  if (typeof prefix !== "object" || prefix === null) {
     throw new TypeError(
       `Cannot use a prefix as it must be a string or have address and length: received ${
-        String(prefix)
+        show(prefix)
       }`,
     );
   }
-  if (address >>> 0 !== address) {
-    throw new RangeError(
-      `Cannot use a prefix as its address must be an integer from 0 to 4294967295: received ${address}`,
-    );
-  }
-  if (!Number.isInteger(length) || length < 0 || length > 32) {
-    throw new RangeError(
-      `Cannot use a prefix as its length must be an integer from 0 to 32: received ${length}`,
-    );
-  }
+  const { address, length } = prefix;
+  checkNumber("address", address, LARGEST_ADDRESS);
+  checkNumber("length", length, 32);
   // -0 would make another key.
   return checkHostBits(address + 0, length + 0);
+}
+
+function checkNumber(part: keyof Prefix, value: number, most: number): void {
+  if (Number.isInteger(value) && value >= 0 && value <= most) return;
+  const message =
+    `Cannot use a prefix as its ${part} must be an integer from 0 to ${most}: received ${
+      show(value)
+    }`;
+  throw typeof value === "number"
+    ? new RangeError(message)
+    : new TypeError(message);
 }
 
 function parseText(text: string): PrefixKey {
@@ -154,7 +160,7 @@ function parseText(text: string): PrefixKey {
   if (length > 32) {
     throw new RangeError(
       `Cannot use a prefix as it must be a dotted IPv4 address, a slash and a length from 0 to 32: received ${
-        JSON.stringify(text)
+        show(text)
       }`,
     );
   }

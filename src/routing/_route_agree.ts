@@ -1,5 +1,6 @@
 // Options that the first to open a structure settles for all.
 
+import { show } from "../memory/_codec.ts";
 import type { Address } from "../memory/arena.ts";
 
 /** An option as it lies in memory. */
@@ -49,7 +50,7 @@ export function checkAgreed(
     const settled = words[header + at];
     if (given && settled !== word) {
       throw new TypeError(
-        `Cannot open ${JSON.stringify(name)} with ${option} ${
+        `Cannot open ${show(name)} with ${option} ${
           word * unit
         } as it must be what it was opened with first: ${settled * unit}`,
       );

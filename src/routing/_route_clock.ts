@@ -54,7 +54,9 @@ export function toTicks(value: number, act: string, what: string): number {
   }
   if (!(value >= 0 && value <= LONGEST_TIME)) {
     throw new RangeError(
-      `Cannot ${act} as its ${what} must be from 0 to ${LONGEST_TIME} ms: received ${value}`,
+      `Cannot ${act} as its ${what} must be from 0 to ${LONGEST_TIME} ms: received ${
+        show(value)
+      }`,
     );
   }
   return Math.round(value / TICK);

@@ -1,5 +1,6 @@
 // Laying a route cache out, and checking what it is opened with.
 
+import type { OptionNames } from "../_arguments.ts";
 import type { Membership } from "../_membership.ts";
 import { HEADER_MAX_READERS } from "../_layout.ts";
 import { show } from "../memory/_codec.ts";
@@ -42,6 +43,19 @@ import { RouteTable } from "./_route_table.ts";
 import type { RouteCacheOptions } from "./route_cache.ts";
 
 const ACT = "open a route cache";
+const OPTIONS: OptionNames<RouteCacheOptions> = {
+  fib: true,
+  neighbors: true,
+  buckets: true,
+  gcThreshold: true,
+  maxSize: true,
+  elasticity: true,
+  gcMinInterval: true,
+  gcInterval: true,
+  gcTimeout: true,
+  secretInterval: true,
+  now: true,
+};
 const MOST_BUCKETS = 2 ** 24;
 const MOST = 2 ** 30;
 
@@ -60,7 +74,7 @@ export function openRouteTable(
   options: RouteCacheOptions,
   disciplineOf?: (header: Address) => ChainDiscipline,
 ): RouteTable {
-  checkOptions(options, "name a Fib and a neighbor table");
+  checkOptions(options, "name a Fib and a neighbor table", OPTIONS);
   const fib = lookupOf(options.fib, ACT);
   const neighbors = neighborsOf(options.neighbors, ACT);
   checkMember(membership, fib.membership, "fib");

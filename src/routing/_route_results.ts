@@ -15,7 +15,38 @@ import { decodeRoute, type Route } from "./route.ts";
 const { SERIAL } = layout;
 const { PAGE_MASK, PAGE_SHIFT } = pages;
 
-/** Where a packet goes. Frozen; the same object as long as the cached route lives. */
+/**
+ * Where a packet goes. Frozen; the same object as long as the cached route lives.
+ *
+ * `nextHop` and `neighbor` are computed when they are looked at. So
+ * `structuredClone`, `postMessage` and `{ ...result }` carry `route` alone;
+ * `JSON.stringify` shows all three.
+ *
+ * @example What another thread can be told
+ * ```ts
+ * import {
+ *   Fib,
+ *   NeighborTable,
+ *   Rcu,
+ *   RouteCache,
+ *   type RouteResult,
+ * } from "@grace/rcu";
+ * import { assertEquals } from "@std/assert";
+ *
+ * using rcu = Rcu.create();
+ * const fib = Fib.open(rcu, "main");
+ * const neighbors = NeighborTable.open(rcu, "neighbors");
+ * const cache = RouteCache.open(rcu, "routes", { fib, neighbors });
+ * fib.insert("10.0.0.0/8", { gateway: "10.0.0.1", interface: 1 });
+ *
+ * const result: RouteResult = cache.lookup({ destination: "10.1.2.3" })!;
+ * assertEquals(result.neighbor?.state, "incomplete");
+ * assertEquals(Object.keys(structuredClone(result)), ["route"]);
+ * const { route, nextHop } = result;
+ * assertEquals(structuredClone({ route, nextHop }).nextHop, "10.0.0.1");
+ * assertEquals(JSON.parse(JSON.stringify(result)).nextHop, "10.0.0.1");
+ * ```
+ */
 export interface RouteResult {
   /** The Fib's route. */
   readonly route: Route;
@@ -64,6 +95,12 @@ class Result implements RouteResult {
 
   get neighbor(): Neighbor | undefined {
     return this.#neighbors.peek(this.#hop, this.route.interface | 0);
+  }
+
+  /** The getters, too. */
+  toJSON(): RouteResult {
+    const { route, nextHop, neighbor } = this;
+    return { route, nextHop, neighbor };
   }
 }
 

@@ -1,6 +1,8 @@
 // The forwarding table: longest-prefix match on IPv4 addresses.
 
+import { checkIterable, uncloneable } from "../_arguments.ts";
 import type { Membership } from "../_membership.ts";
+import { show } from "../memory/_codec.ts";
 import { membershipOf, type Rcu } from "../rcu.ts";
 import { hideFields } from "../structures/_hide.ts";
 import { FibEntries } from "./_fib_entries.ts";
@@ -11,6 +13,8 @@ import { SIZE } from "./_fib_trie.ts";
 import { FibUpdate } from "./_fib_update.ts";
 import { formatPrefix, parseAddress, parsePrefix } from "./_prefix.ts";
 import { encodeRoute, type Prefix, type Route } from "./route.ts";
+
+const UNCLONEABLE = uncloneable("a Fib, which other threads open by its name");
 
 /**
  * The read side of an open `Fib`, for structures that keep what they look up.
@@ -58,6 +62,7 @@ export let lookupOf: (fib: Fib, act: string) => FibLookup;
  */
 export class Fib implements Iterable<[prefix: string, route: Route]> {
   // As in RcuMap: not `#` fields, so that they can be folded.
+  declare private readonly _uncloneable: symbol;
   declare private readonly _membership: Membership;
   declare private readonly _lookup: FibLookup;
   declare private readonly _update: FibUpdate;
@@ -66,7 +71,7 @@ export class Fib implements Iterable<[prefix: string, route: Route]> {
     lookupOf = (fib, act) => {
       if (!(fib instanceof Fib)) {
         throw new TypeError(
-          `Cannot ${act} as fib must be a Fib: received ${fib}`,
+          `Cannot ${act} as fib must be a Fib: received ${show(fib)}`,
         );
       }
       return fib._lookup;
@@ -75,6 +80,7 @@ export class Fib implements Iterable<[prefix: string, route: Route]> {
   }
 
   private constructor(membership: Membership, lookup: FibLookup) {
+    this._uncloneable = UNCLONEABLE;
     this._membership = membership;
     this._lookup = lookup;
     this._update = new FibUpdate(membership, lookup.fib);
@@ -107,7 +113,7 @@ export class Fib implements Iterable<[prefix: string, route: Route]> {
     if (typeof name !== "string") {
       throw new TypeError(
         `Cannot open a Fib as its name must be a string: received ${
-          String(name)
+          show(name)
         }`,
       );
     }
@@ -276,6 +282,7 @@ export class Fib implements Iterable<[prefix: string, route: Route]> {
     entries: Iterable<readonly [prefix: string | Prefix, route: Route]>,
   ): void {
     this._membership.assertOpen("load a table");
+    checkIterable(entries, "load a table");
     const table = new FibLoad(this._membership, this._lookup.fib);
     try {
       table.build(entries);

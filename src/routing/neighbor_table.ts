@@ -1,9 +1,11 @@
 // Who is on the links: IPv4 address and interface to link address.
 
+import { type OptionNames, uncloneable } from "../_arguments.ts";
 import type { Membership } from "../_membership.ts";
 import { show } from "../memory/_codec.ts";
 import type { Address } from "../memory/arena.ts";
 import { membershipOf, type Rcu } from "../rcu.ts";
+import { hideFields } from "../structures/_hide.ts";
 import { checkOptions, openRoot } from "../structures/_open.ts";
 import { LARGEST_U32, toIpv4, toUnsigned } from "./_ipv4.ts";
 import { FLUSH_PAUSE } from "./_neighbor_collector.ts";
@@ -46,6 +48,13 @@ export type { Neighbor, NeighborState } from "./_neighbor_layout.ts";
  */
 export let neighborsOf: (table: NeighborTable, act: string) => NeighborStore;
 
+const OPTIONS: OptionNames<NeighborTableOptions> = {
+  gcThreshold1: true,
+  gcThreshold2: true,
+  gcThreshold3: true,
+  gcStaleTime: true,
+  now: true,
+};
 const MOST = 2 ** 30;
 const FEWEST_BUCKETS = 16;
 const MOST_BUCKETS = 2 ** 20;
@@ -53,21 +62,37 @@ const LARGEST_INTERFACE = LARGEST_U32;
 
 /**
  * When neighbours are collected. Whoever opens the table first settles it for
- * all; a later `open` may leave everything out.
+ * all; a later `open` may leave everything out. A threshold is at most the next
+ * one: raise them from `gcThreshold3` downwards. Lowering one lowers the
+ * defaults below it, raising one leaves the others where they are.
+ *
+ * @example A table that is always full
+ * ```ts
+ * import { NeighborTable, type NeighborTableOptions, Rcu } from "@grace/rcu";
+ * import { assertEquals } from "@std/assert";
+ *
+ * using rcu = Rcu.create();
+ * // The other two follow: 1 and 1.
+ * const options: NeighborTableOptions = { gcThreshold3: 1 };
+ * const neighbors = NeighborTable.open(rcu, "neighbors", options);
+ * neighbors.set("10.0.0.1", 2, { linkAddress: "00:1b:21:3c:9d:f8" });
+ * neighbors.resolve("10.0.0.2", 2);
+ * assertEquals(neighbors.size, 1);
+ * ```
  */
 export interface NeighborTableOptions {
   /**
    * Entries below which nothing is collected periodically, from 0 to
    * `gcThreshold2`.
    *
-   * @default {128}
+   * @default {128, or gcThreshold2 if that is less}
    */
   gcThreshold1?: number;
   /**
    * Entries from which a newcomer forces a collection if the last one was more
    * than 5 s ago, and down to which it collects; from 1 to `gcThreshold3`.
    *
-   * @default {512}
+   * @default {512, or gcThreshold3 if that is less}
    */
   gcThreshold2?: number;
   /**
@@ -94,7 +119,24 @@ export interface NeighborTableOptions {
   now?: () => number;
 }
 
-/** What to set of a neighbour. */
+/**
+ * What to set of a neighbour.
+ *
+ * @example An address, and what is known of it
+ * ```ts
+ * import { NeighborTable, type NeighborUpdate, Rcu } from "@grace/rcu";
+ * import { assertEquals } from "@std/assert";
+ *
+ * using rcu = Rcu.create();
+ * const neighbors = NeighborTable.open(rcu, "neighbors");
+ * const update: NeighborUpdate = {
+ *   linkAddress: "00-1B-21-3C-9D-F8",
+ *   state: "permanent",
+ * };
+ * const neighbor = neighbors.set("10.0.0.1", 2, update);
+ * assertEquals(neighbor?.linkAddress, "00:1b:21:3c:9d:f8");
+ * ```
+ */
 export interface NeighborUpdate {
   /**
    * The link address, six pairs of hexadecimal digits between colons or
@@ -111,7 +153,21 @@ export interface NeighborUpdate {
   state?: NeighborState;
 }
 
-/** What a table holds and has done. Counters are those of all threads, modulo 2³². */
+/**
+ * What a table holds and has done. Counters are those of all threads, modulo 2³².
+ *
+ * @example Counting entries
+ * ```ts
+ * import { NeighborTable, type NeighborTableStats, Rcu } from "@grace/rcu";
+ * import { assertEquals } from "@std/assert";
+ *
+ * using rcu = Rcu.create();
+ * const neighbors = NeighborTable.open(rcu, "neighbors");
+ * neighbors.resolve("10.0.0.1", 2);
+ * const stats: NeighborTableStats = neighbors.stats();
+ * assertEquals([stats.entries, stats.referenced], [1, 0]);
+ * ```
+ */
 export interface NeighborTableStats {
   /** Entries. */
   entries: number;
@@ -149,6 +205,9 @@ export interface NeighborTableStats {
  * ```
  */
 export class NeighborTable implements Iterable<Neighbor> {
+  private readonly _uncloneable = uncloneable(
+    "a NeighborTable, which other threads open by its name",
+  );
   readonly #membership: Membership;
   readonly #store: NeighborStore;
 
@@ -163,6 +222,7 @@ export class NeighborTable implements Iterable<Neighbor> {
       }
       return table.#store;
     };
+    hideFields(this, (table) => `NeighborTable(${table.size})`);
   }
 
   private constructor(store: NeighborStore) {
@@ -201,7 +261,7 @@ export class NeighborTable implements Iterable<Neighbor> {
     options: NeighborTableOptions = {},
   ): NeighborTable {
     const membership = membershipOf(rcu, "open a neighbor table");
-    checkOptions(options, "be those of a neighbor table");
+    checkOptions(options, "be those of a neighbor table", OPTIONS);
     const shared = sharedOptions(options);
     const clock = toClock(options.now, "open a neighbor table");
     const { words, heap } = membership;
@@ -501,11 +561,19 @@ function sharedOptions(options: NeighborTableOptions): SharedOption[] {
     least: number,
     most: number,
     usual: number,
+    above?: keyof NeighborTableOptions,
   ) =>
-    toUnsigned(options[what] ?? Math.min(usual, most), least, most, act, what);
+    toUnsigned(
+      options[what] ?? Math.min(usual, most),
+      least,
+      most,
+      act,
+      what,
+      above === undefined ? undefined : `${above} (${most})`,
+    );
   const third = threshold("gcThreshold3", 1, MOST, 1024);
-  const second = threshold("gcThreshold2", 1, third, 512);
-  const first = threshold("gcThreshold1", 0, second, 128);
+  const second = threshold("gcThreshold2", 1, third, 512, "gcThreshold3");
+  const first = threshold("gcThreshold1", 0, second, 128, "gcThreshold2");
   const stale = toTicks(options.gcStaleTime ?? 60_000, act, "gcStaleTime");
   const option = (
     name: keyof NeighborTableOptions,

@@ -1,8 +1,24 @@
 // What a forwarding table says, and how it gets into words.
 
+import { show } from "../memory/_codec.ts";
 import { formatAddress, scanAddress } from "./_prefix.ts";
 
-/** Where to send a packet. */
+/**
+ * Where to send a packet.
+ *
+ * @example Through a gateway, and on the link
+ * ```ts
+ * import { Fib, Rcu, type Route } from "@grace/rcu";
+ * import { assertEquals } from "@std/assert";
+ *
+ * using rcu = Rcu.create();
+ * const fib = Fib.open(rcu, "main");
+ * const link: Route = { gateway: null, interface: 2 };
+ * const away: Route = { gateway: "192.0.2.1", interface: 2, mtu: 1400 };
+ * fib.load([["192.0.2.0/24", link], ["0.0.0.0/0", away]]);
+ * assertEquals(fib.lookup("198.51.100.1"), away);
+ * ```
+ */
 export interface Route {
   /** The next hop, a dotted IPv4 address, or `null` for a destination on the link. */
   gateway: string | null;
@@ -14,7 +30,21 @@ export interface Route {
   mtu?: number;
 }
 
-/** A block of IPv4 addresses, as numbers. */
+/**
+ * A block of IPv4 addresses, as numbers.
+ *
+ * @example 10.0.0.0/8
+ * ```ts
+ * import { Fib, type Prefix, Rcu } from "@grace/rcu";
+ * import { assertEquals } from "@std/assert";
+ *
+ * using rcu = Rcu.create();
+ * const fib = Fib.open(rcu, "main");
+ * const prefix: Prefix = { address: 0x0a000000, length: 8 };
+ * fib.insert(prefix, { gateway: null, interface: 1 });
+ * assertEquals(fib.get("10.0.0.0/8"), fib.get(prefix));
+ * ```
+ */
 export interface Prefix {
   /** The first address, as an unsigned 32-bit integer. */
   address: number;
@@ -55,7 +85,7 @@ const LARGEST_U32 = 0xffff_ffff;
 export function encodeRoute(route: Route, into: RouteFields): void {
   if (typeof route !== "object" || route === null) {
     throw new TypeError(
-      `Cannot use a route as it must be an object: received ${route}`,
+      `Cannot use a route as it must be an object: received ${show(route)}`,
     );
   }
   const { gateway, interface: link, metric, mtu } = route;
@@ -101,7 +131,7 @@ function encodeGateway(gateway: unknown): number {
   if (typeof gateway !== "string") {
     throw new TypeError(
       `Cannot use a route as its gateway must be a dotted IPv4 address or null: received ${
-        String(gateway)
+        show(gateway)
       }`,
     );
   }
@@ -109,7 +139,7 @@ function encodeGateway(gateway: unknown): number {
   if (address < 0) {
     throw new RangeError(
       `Cannot use a route as its gateway must be a dotted IPv4 address or null: received ${
-        JSON.stringify(gateway)
+        show(gateway)
       }`,
     );
   }
@@ -120,13 +150,15 @@ function encodeU32(name: string, value: unknown, least: number): number {
   if (typeof value !== "number") {
     throw new TypeError(
       `Cannot use a route as its ${name} must be a number: received ${
-        String(value)
+        show(value)
       }`,
     );
   }
   if (value >>> 0 !== value || value < least) {
     throw new RangeError(
-      `Cannot use a route as its ${name} must be an integer from ${least} to ${LARGEST_U32}: received ${value}`,
+      `Cannot use a route as its ${name} must be an integer from ${least} to ${LARGEST_U32}: received ${
+        show(value)
+      }`,
     );
   }
   return value | 0;

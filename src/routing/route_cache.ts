@@ -1,7 +1,9 @@
 // The route cache: what lookups in the forwarding table said last, by flow.
 
+import { uncloneable } from "../_arguments.ts";
 import type { Membership } from "../_membership.ts";
 import type { Address } from "../memory/arena.ts";
+import { show } from "../memory/_codec.ts";
 import type { Reader } from "../readers/_reader.ts";
 import { membershipOf, type Rcu } from "../rcu.ts";
 import { hideFields } from "../structures/_hide.ts";
@@ -37,6 +39,24 @@ export type { RouteResult } from "./_route_results.ts";
 /**
  * What a cache works with, and its limits. Whoever opens it first settles the
  * limits for all; a later `open` may leave them out. Times are rounded to 10 ms.
+ *
+ * @example A small cache
+ * ```ts
+ * import { Fib, NeighborTable, Rcu, RouteCache, type RouteCacheOptions } from "@grace/rcu";
+ * import { assertEquals } from "@std/assert";
+ *
+ * using rcu = Rcu.create();
+ * const fib = Fib.open(rcu, "main");
+ * const neighbors = NeighborTable.open(rcu, "neighbors");
+ *
+ * const options: RouteCacheOptions = { fib, neighbors, gcThreshold: 1, maxSize: 2 };
+ * const cache = RouteCache.open(rcu, "routes", options);
+ * fib.insert("10.0.0.0/8", { gateway: null, interface: 1 });
+ * for (const destination of [0x0a000001, 0x0a000002, 0x0a000003]) {
+ *   cache.lookup({ destination });
+ * }
+ * assertEquals(cache.stats().entries <= 2, true);
+ * ```
  */
 export interface RouteCacheOptions {
   /** The table whose routes are cached. */
@@ -57,7 +77,8 @@ export interface RouteCacheOptions {
   gcThreshold?: number;
   /**
    * Entries at which nothing is inserted unless a collection makes room, from 1
-   * to 1,073,741,824. An entry takes 64 bytes.
+   * to 1,073,741,824. An entry takes 64 bytes. As in the kernel, only an
+   * insertion beyond `gcThreshold` looks at it: a limit is to be above that.
    *
    * @default {16 × buckets}
    */
@@ -105,7 +126,26 @@ export interface RouteCacheOptions {
   now?: () => number;
 }
 
-/** What is cached by. Words that are left out are 0. */
+/**
+ * What is cached by. Words that are left out are 0.
+ *
+ * @example Two flows
+ * ```ts
+ * import { Fib, NeighborTable, Rcu, RouteCache, type RouteKey } from "@grace/rcu";
+ * import { assertEquals } from "@std/assert";
+ *
+ * using rcu = Rcu.create();
+ * const fib = Fib.open(rcu, "main");
+ * const neighbors = NeighborTable.open(rcu, "neighbors");
+ *
+ * const cache = RouteCache.open(rcu, "routes", { fib, neighbors });
+ * fib.insert("10.0.0.0/8", { gateway: null, interface: 1 });
+ * const key: RouteKey = { destination: "10.0.0.1", source: "10.0.0.2" };
+ * cache.lookup(key);
+ * cache.lookup({ ...key, tos: 8 });
+ * assertEquals(cache.stats().entries, 2);
+ * ```
+ */
 export interface RouteKey {
   /** Where to: an IPv4 address, dotted or an unsigned integer. */
   destination: string | number;
@@ -129,7 +169,25 @@ export interface RouteKey {
   interface?: number;
 }
 
-/** A cached route that is held. Disposing of it a second time does nothing. */
+/**
+ * A cached route that is held. Disposing of it a second time does nothing.
+ *
+ * @example Letting go
+ * ```ts
+ * import { Fib, NeighborTable, Rcu, RouteCache, type RouteHold } from "@grace/rcu";
+ * import { assertEquals } from "@std/assert";
+ *
+ * using rcu = Rcu.create();
+ * const fib = Fib.open(rcu, "main");
+ * const neighbors = NeighborTable.open(rcu, "neighbors");
+ *
+ * const cache = RouteCache.open(rcu, "routes", { fib, neighbors });
+ * fib.insert("10.0.0.0/8", { gateway: null, interface: 1 });
+ * const hold: RouteHold | undefined = cache.hold({ destination: "10.0.0.1" });
+ * assertEquals(hold?.result.nextHop, "10.0.0.1");
+ * hold?.[Symbol.dispose]();
+ * ```
+ */
 export interface RouteHold extends Disposable {
   /** The route. */
   readonly result: RouteResult;
@@ -139,6 +197,22 @@ export interface RouteHold extends Disposable {
  * What a cache holds and has done. Counters are those of all threads, each
  * thread's part modulo 2³² but for `lookups`; other threads' latest 128 lookups
  * may be missing.
+ *
+ * @example The hit rate
+ * ```ts
+ * import { Fib, NeighborTable, Rcu, RouteCache, type RouteCacheStats } from "@grace/rcu";
+ * import { assertEquals } from "@std/assert";
+ *
+ * using rcu = Rcu.create();
+ * const fib = Fib.open(rcu, "main");
+ * const neighbors = NeighborTable.open(rcu, "neighbors");
+ *
+ * const cache = RouteCache.open(rcu, "routes", { fib, neighbors });
+ * fib.insert("10.0.0.0/8", { gateway: null, interface: 1 });
+ * for (let i = 0; i < 4; i++) cache.lookup({ destination: "10.0.0.1" });
+ * const { hits, lookups }: RouteCacheStats = cache.stats();
+ * assertEquals(hits / lookups, 0.75);
+ * ```
  */
 export interface RouteCacheStats {
   /** Entries. */
@@ -180,6 +254,10 @@ export interface RouteCacheStats {
   /** How old an unused entry may be at the front of its chain for a collection, in ms. */
   expiry: number;
 }
+
+const UNCLONEABLE = uncloneable(
+  "a RouteCache, which other threads open by its name",
+);
 
 /**
  * Routes by destination, source, type of service and interface, cached from a
@@ -224,6 +302,7 @@ export interface RouteCacheStats {
  */
 export class RouteCache {
   // As in RcuMap: not `#` fields, so that they can be folded.
+  declare private readonly _uncloneable: symbol;
   declare private readonly _membership: Membership;
   declare private readonly _reader: Reader;
   declare private readonly _table: RouteTable;
@@ -234,6 +313,7 @@ export class RouteCache {
   }
 
   private constructor(table: RouteTable) {
+    this._uncloneable = UNCLONEABLE;
     this._membership = table.membership;
     this._reader = table.membership.reader;
     this._table = table;
@@ -302,6 +382,7 @@ export class RouteCache {
    */
   lookup(key: RouteKey): RouteResult | undefined {
     const act = "look up a route";
+    checkKey(key, act);
     const { destination, source = 0, tos = 0, interface: link = 0 } = key;
     return this.lookupFields(
       toIpv4(destination, act, "destination"),
@@ -313,14 +394,16 @@ export class RouteCache {
 
   /**
    * As {@linkcode RouteCache.lookup}, for hot loops: numbers alone, of which the low
-   * 32 bits count, unchecked. Addresses from 128.0.0.0 on had better be
-   * passed as signed integers (`address | 0`): V8 may have to allocate larger
-   * ones.
+   * 32 bits count (`value | 0`), unchecked. So each word may be passed
+   * unsigned, as in `lookup`, or signed: -1 and 4,294,967,295 are the same.
+   * Addresses from 128.0.0.0 on had better be passed signed (`address | 0`): V8
+   * may have to allocate larger ones.
    *
-   * @param destination Where to.
-   * @param source Where from, or 0.
-   * @param tos The type of service, or 0.
-   * @param interface_ The interface through which it came, or 0.
+   * @param destination Where to; 32 bits, signed or unsigned.
+   * @param source Where from, or 0; 32 bits, signed or unsigned.
+   * @param tos The type of service, from 0 to 255, or 0. Not checked.
+   * @param interface_ The interface through which it came, or 0; 32 bits,
+   * signed or unsigned.
    * @returns The route, frozen; `undefined` if the Fib has none.
    * @throws {RcuStallError} If another thread does not give a lock back.
    * @throws {Error} If the membership is closed.
@@ -425,6 +508,7 @@ export class RouteCache {
     const reader = this._reader;
     const table = this._table;
     const act = "hold a route";
+    checkKey(key, act);
     const { destination: to, source: from = 0 } = key;
     const destination = toIpv4(to, act, "destination");
     const source = toIpv4(from, act, "source");
@@ -603,5 +687,13 @@ export class RouteCache {
       equilibrium: Atomics.load(words, header + EQUILIBRIUM),
       expiry: Atomics.load(words, header + EXPIRY) * TICK,
     };
+  }
+}
+
+function checkKey(key: RouteKey, act: string): void {
+  if (typeof key !== "object" || key === null) {
+    throw new TypeError(
+      `Cannot ${act} as its key must be an object: received ${show(key)}`,
+    );
   }
 }

@@ -1,6 +1,8 @@
 // Building a map's whole contents aside and publishing them at once.
 
 import type { Address } from "../memory/arena.ts";
+import { refuseKey } from "../memory/_refusal.ts";
+import { noteWrite } from "./_own_writes.ts";
 import {
   bucketsFor,
   FORWARDED,
@@ -66,7 +68,7 @@ export class Builder<K, V> {
     const table = this.#table;
     const words = this.#words;
     const { membership } = table;
-    const probe = table.probe(key, true);
+    const probe = this.#probe(key);
     const stripe = probe.hash & (STRIPES - 1);
     const word = this.#values.store(value);
     this.#values.seal(word, this.#stamp);
@@ -86,6 +88,14 @@ export class Builder<K, V> {
     this.#insert(node, probe, word);
     const wanted = table.wantedBuckets(this.#built, ++this.#counts[stripe]);
     if (wanted > words[this.#built + MASK] + 1) this.#grow(wanted);
+  }
+
+  #probe(key: K): Probe {
+    try {
+      return this.#table.probe(key, true);
+    } catch (error) {
+      refuseKey(error);
+    }
   }
 
   #insert(node: Address, probe: Probe, word: number): void {
@@ -143,6 +153,7 @@ export class Builder<K, V> {
       for (const lock of held) membership.unlock(lock);
     }
     table.unpin();
+    noteWrite(membership, header, undefined);
     this.#tearDown(old, true);
     membership.afterUpdate();
   }

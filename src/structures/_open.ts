@@ -1,5 +1,6 @@
 // What opening has in common: checks of the arguments, the named root.
 
+import { checkNames } from "../_arguments.ts";
 import type { Membership } from "../_membership.ts";
 import type { Address } from "../memory/arena.ts";
 import { show } from "../memory/_codec.ts";
@@ -42,8 +43,13 @@ export function openRoot(
  *
  * @param options What the caller passed.
  * @param must What it must have.
+ * @param names The options that there are.
  */
-export function checkOptions(options: unknown, must: string): void {
+export function checkOptions(
+  options: unknown,
+  must: string,
+  names?: Readonly<Record<string, true>>,
+): void {
   if (typeof options !== "object" || options === null) {
     throw new TypeError(
       `Cannot open a structure as its options must ${must}: received ${
@@ -51,4 +57,5 @@ export function checkOptions(options: unknown, must: string): void {
       }`,
     );
   }
+  if (names !== undefined) checkNames(options, names, "open a structure");
 }

@@ -54,6 +54,16 @@ export interface Probe {
 }
 
 /**
+ * The key that a probe looks for.
+ *
+ * @param probe The probe.
+ * @returns Its word, or the prepared key.
+ */
+export function keyOf(probe: Pick<Probe, "word" | "key">): unknown {
+  return probe.key ?? probe.word;
+}
+
+/**
  * One thread's view of a map's table.
  *
  * Invariants, on which readers rely. A bucket belongs to the stripe of its low

@@ -1,9 +1,11 @@
 // What writers do to a table under a stripe's lock.
 
 import type { Address } from "../memory/arena.ts";
+import { noteWrite } from "./_own_writes.ts";
 import { Resizer } from "./_resizer.ts";
 import {
   HEADS,
+  keyOf,
   MASK,
   NEXT,
   type Probe,
@@ -65,6 +67,7 @@ export class Writer<K, V> {
     }
     if (result !== INSERTED && node !== 0) heap.free(node);
     if (result === UNEXPECTED) this.#values.discard(value);
+    else noteWrite(table.membership, table.header, keyOf(probe));
     table.membership.afterUpdate();
     if (result === INSERTED) this.#resizer.check(stripe);
     return result !== UNEXPECTED;
@@ -179,6 +182,7 @@ export class Writer<K, V> {
       membership.unlock(stripe + STRIPE_LOCK);
     }
     if (deleted) {
+      noteWrite(membership, table.header, keyOf(probe));
       membership.afterUpdate();
       this.#resizer.check(stripe);
     }

@@ -1,5 +1,12 @@
 // One shared value.
 
+import {
+  checkFunction,
+  checkOptions as checkWaitOptions,
+  checkSignal,
+  type OptionNames,
+  uncloneable,
+} from "../_arguments.ts";
 import type { Membership } from "../_membership.ts";
 import type { Address } from "../memory/arena.ts";
 import { show, WordCodec } from "../memory/_codec.ts";
@@ -8,6 +15,7 @@ import type { Codec } from "../memory/codec.ts";
 import { membershipOf, type Rcu } from "../rcu.ts";
 import { hideFields } from "./_hide.ts";
 import { checkOptions, openRoot } from "./_open.ts";
+import { noteWrite, OwnWrites } from "./_own_writes.ts";
 import { Values } from "./_values.ts";
 
 /** The word that stands for the value. */
@@ -23,6 +31,17 @@ const CELL_WORDS = 4;
  * How a cell is opened.
  *
  * @typeParam T What it holds.
+ *
+ * @example A cell of strings
+ * ```ts
+ * import { Rcu, RcuCell, type RcuCellOptions, string } from "@grace/rcu";
+ * import { assertEquals } from "@std/assert";
+ *
+ * const options: RcuCellOptions<string> = { value: string, initial: "none" };
+ * using rcu = Rcu.create();
+ * const leader = RcuCell.open(rcu, "leader", options);
+ * assertEquals(leader.get(), "none");
+ * ```
  */
 export interface RcuCellOptions<T> {
   /** How the value lies in memory. */
@@ -31,7 +50,24 @@ export interface RcuCellOptions<T> {
   initial?: T;
 }
 
-/** How to wait for a change. */
+/**
+ * How to wait for a change.
+ *
+ * @example What has changed already
+ * ```ts
+ * import { Rcu, RcuCell, u32, type WaitForChangeOptions } from "@grace/rcu";
+ * import { assertEquals } from "@std/assert";
+ *
+ * using rcu = Rcu.create();
+ * const cell = RcuCell.open(rcu, "n", { value: u32, initial: 1 });
+ * const options: WaitForChangeOptions = {
+ *   since: cell.version,
+ *   signal: AbortSignal.timeout(10_000),
+ * };
+ * cell.set(2);
+ * assertEquals(await cell.waitForChange(options), 2);
+ * ```
+ */
 export interface WaitForChangeOptions {
   /**
    * The version that the caller has seen.
@@ -42,6 +78,19 @@ export interface WaitForChangeOptions {
   /** Ends the wait early. */
   signal?: AbortSignal;
 }
+
+const UNCLONEABLE = uncloneable(
+  "an RcuCell, which other threads open by its name",
+);
+
+const OPEN_OPTIONS: OptionNames<RcuCellOptions<unknown>> = {
+  value: true,
+  initial: true,
+};
+const WAIT_OPTIONS: OptionNames<WaitForChangeOptions> = {
+  since: true,
+  signal: true,
+};
 
 /**
  * One value that all threads of a domain share: configuration, a snapshot, a
@@ -65,6 +114,7 @@ export interface WaitForChangeOptions {
  */
 export class RcuCell<T> {
   // As in RcuMap: not `#` fields, so that they can be folded.
+  declare private readonly _uncloneable: symbol;
   declare private readonly _membership: Membership;
   declare private readonly _reader: Reader;
   declare private readonly _words: Int32Array;
@@ -84,6 +134,7 @@ export class RcuCell<T> {
     values: Values<T>,
     codec: Codec<T, unknown>,
   ) {
+    this._uncloneable = UNCLONEABLE;
     this._membership = membership;
     this._words = membership.words;
     this._cell = cell;
@@ -123,7 +174,7 @@ export class RcuCell<T> {
     options: RcuCellOptions<T>,
   ): RcuCell<T> {
     const membership = membershipOf(rcu, "open a cell");
-    checkOptions(options, "name a value codec");
+    checkOptions(options, "name a value codec", OPEN_OPTIONS);
     const values = new Values<T>(membership, options.value);
     const words = membership.words;
     const cell = openRoot(
@@ -237,6 +288,7 @@ export class RcuCell<T> {
    *
    * @param fn Computes the new value from the current one.
    * @returns The new value.
+   * @throws {Error} If the function writes the cell itself, again and again.
    * @throws {TypeError} If the result is of the wrong type.
    * @throws {RangeError} If the result is out of the codec's range.
    * @throws {RcuMemoryError} If it does not fit.
@@ -254,11 +306,24 @@ export class RcuCell<T> {
    */
   update(fn: (old: T) => T): T {
     this._membership.assertOpen("update a cell");
+    checkFunction(fn, "function", "update a cell");
+    let own: OwnWrites | undefined;
     while (true) {
-      // The version first: if the value is newer than it, `#publish` finds the version moved.
-      const version = this.version;
-      const next = fn(this.get());
-      if (this.#publish(this._values.store(next), version)) return next;
+      let version: number;
+      let next: T;
+      let value: number;
+      try {
+        // The version first: if the value is newer than it, `#publish` finds the version moved.
+        version = this.version;
+        next = fn(this.get());
+        value = this._values.store(next);
+      } finally {
+        own?.end();
+      }
+      if (this.#publish(value, version)) return next;
+      // From the second attempt on only, as it costs as much as the rest of an update.
+      own ??= new OwnWrites(this._membership, this._cell, undefined);
+      own.beginAgain("update a cell");
     }
   }
 
@@ -307,8 +372,10 @@ export class RcuCell<T> {
    * ```
    */
   async waitForChange(options: WaitForChangeOptions = {}): Promise<T> {
+    checkWaitOptions(options, WAIT_OPTIONS, "wait for a change");
     const { since = this.version, signal } = options;
     this._membership.assertOpen("wait for a change");
+    checkSignal(signal, "wait for a change");
     if (!Number.isInteger(since)) {
       throw new RangeError(
         `Cannot wait for a change as since must be a version: received ${
@@ -402,6 +469,7 @@ export class RcuCell<T> {
     } finally {
       membership.unlock(cell + LOCK);
     }
+    noteWrite(membership, cell, undefined);
     membership.afterUpdate();
     return true;
   }
