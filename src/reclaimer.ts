@@ -1,7 +1,7 @@
 // The thread that frees what others have deferred.
 
-import { checkOptions, checkSignal, type OptionNames } from "./_arguments.ts";
 import { reclaim } from "./callbacks/_reclaimer.ts";
+import { checkOptions, checkSignal, type OptionNames } from "./_arguments.ts";
 import { openDomain } from "./_domain.ts";
 import { turn } from "./grace_periods/_grace_periods.ts";
 import { HEADER_DETECTOR, HEADER_MAX_READERS, layout } from "./_layout.ts";
@@ -12,7 +12,26 @@ import { readPolicy } from "./_policy.ts";
 import { whileAlive } from "./_reclaimer_death.ts";
 import { ReaderTable } from "./readers/_slots.ts";
 
-/** How a reclaimer runs. */
+/**
+ * How a reclaimer runs.
+ *
+ * @example One with an end
+ * ```ts
+ * import { Rcu, type ReclaimerOptions, runReclaimer } from "@grace/rcu";
+ * import { assertEquals } from "@std/assert";
+ *
+ * using rcu = Rcu.create({
+ *   callbacks: { mode: "offloaded" },
+ *   reclaimer: "none",
+ * });
+ * const end = new AbortController();
+ * const options: ReclaimerOptions = { signal: end.signal, name: "cleaner" };
+ * const done = runReclaimer(rcu.handle, options);
+ * end.abort();
+ * await done;
+ * assertEquals(rcu.stats().readers.length, 1);
+ * ```
+ */
 export interface ReclaimerOptions {
   /** Ends it: what it has not freed by then passes to other threads. */
   signal?: AbortSignal;

@@ -8,7 +8,9 @@ import {
   Rcu,
   RcuCell,
   RcuMap,
+  RcuSortedMap,
   RouteCache,
+  runReclaimer,
   string,
   struct,
   u32,
@@ -308,6 +310,8 @@ Deno.test("options that do not exist are refused with those that do", async () =
     () => cell.waitForChange(bad),
     () => RcuCell.open(rcu, "c", { value: u32, ...bad }),
     () => RcuMap.open(rcu, "m", { key: u32, value: u32, ...bad }),
+    () => RcuSortedMap.open(rcu, "s", { key: u32, value: u32, ...bad }),
+    () => runReclaimer(rcu.handle, bad),
     () => NeighborTable.open(rcu, "neighbors", bad),
     () => RouteCache.open(rcu, "routes", { fib, neighbors, ...bad }),
   ];

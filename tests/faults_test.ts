@@ -10,6 +10,7 @@ import {
   RcuMap,
   RcuMemoryError,
   type RcuOptions,
+  RcuSortedMap,
   string,
   u32,
 } from "../mod.ts";
@@ -269,6 +270,7 @@ Deno.test("an update whose function writes what is updated is an Error, not an e
   const words = RcuMap.open(rcu, "w", { key: u32, value: string });
   const doubles = RcuMap.open(rcu, "d", { key: f64, value: u32 });
   const scratch = RcuMap.open(rcu, "b", { key: bytes, value: u32 });
+  const sorted = RcuSortedMap.open(rcu, "s", { key: f64, value: string });
   const next = (n = 0) => n + 1;
   const updates: (() => unknown)[] = [
     () => cell.update((n) => (cell.set(n + 1), n)),
@@ -279,6 +281,8 @@ Deno.test("an update whose function writes what is updated is an Error, not an e
     () => map.update("k", (n) => map.update("k", next) + (n ?? 0)),
     () => words.update(7, () => (words.set(7, "x"), "y")),
     () => words.update(7, () => (words.replaceAll([[7, "x"]]), "y")),
+    () => sorted.update(NaN, () => (sorted.set(NaN, "x"), "y")),
+    () => sorted.update(1, () => (sorted.replaceAll([[1, "x"]]), "y")),
     () => doubles.update(NaN, (n) => (doubles.set(NaN, next(n)), 1)),
     () => doubles.update(0, (n) => (doubles.set(-0, next(n)), 1)),
     () =>

@@ -81,7 +81,7 @@ for (const [name, options] of Object.entries(ALL)) {
           RcuMemoryError,
         );
         assert(
-          message.endsWith('("sleepy") holds the grace period up'),
+          message.includes('("sleepy") holds the grace period up'),
           message,
         );
         assert(deferred > 2 ** 20, `${deferred}`);

@@ -1,6 +1,8 @@
 // Building a sorted map's whole contents aside, publishing them at once, and taking trees down.
 
 import type { Address } from "../memory/arena.ts";
+import { refuseKey } from "../memory/_refusal.ts";
+import { noteWrite } from "./_own_writes.ts";
 import {
   KEY,
   LEFT,
@@ -56,7 +58,7 @@ export class TreeBuilder<K, V> {
   add(key: K, value: V): void {
     const { membership, blockKey } = this.#tree;
     const words = this.#words;
-    const probe = this.#tree.probe(key, true);
+    const probe = this.#probe(key);
     const word = this.#values.store(value);
     this.#values.seal(word, this.#stamp);
     let node: Address = 0;
@@ -73,6 +75,14 @@ export class TreeBuilder<K, V> {
     blockKey?.write(words, words[node + KEY], probe.key);
     words[node + VALUE] = word;
     this.#entries.push({ probe, node });
+  }
+
+  #probe(key: K): Probe {
+    try {
+      return this.#tree.probe(key, true);
+    } catch (error) {
+      refuseKey(error);
+    }
   }
 
   /** Replaces the map's contents with what was added, by one store. */
@@ -102,6 +112,7 @@ export class TreeBuilder<K, V> {
       throw error;
     }
     tree.unpin();
+    noteWrite(membership, header, undefined);
     takeDown(tree, this.#values, words[old + ROOT]);
     membership.retire(old);
     membership.afterUpdate();
@@ -174,6 +185,7 @@ export function emptyTree<K, V>(tree: Tree<K>, values: Values<V>): void {
   } finally {
     membership.unlock(header + LOCK);
   }
+  noteWrite(membership, header, undefined);
   takeDown(tree, values, root);
   membership.afterUpdate();
 }

@@ -2,6 +2,7 @@
 
 import type { Membership } from "../_membership.ts";
 import type { Address } from "../memory/arena.ts";
+import { noteWrite } from "./_own_writes.ts";
 import { Reserve, reserveUnderLock, Shortage } from "./_reserve.ts";
 import {
   KEY,
@@ -20,6 +21,7 @@ import {
   unstock,
   VALUE,
 } from "./_tree.ts";
+import { keyOf } from "./_table.ts";
 import { Path } from "./_tree_path.ts";
 import type { Values } from "./_values.ts";
 import type { Expected } from "./_writer.ts";
@@ -80,6 +82,7 @@ export class TreeWriter<K, V> {
       throw error;
     }
     if (!done) this.#values.discard(value);
+    else noteWrite(this.#membership, this.#tree.header, keyOf(probe));
     this.#membership.afterUpdate();
     return done;
   }
@@ -92,7 +95,10 @@ export class TreeWriter<K, V> {
    */
   delete(probe: Probe): boolean {
     const deleted = this.#run(() => this.#delete(probe));
-    if (deleted) this.#membership.afterUpdate();
+    if (deleted) {
+      noteWrite(this.#membership, this.#tree.header, keyOf(probe));
+      this.#membership.afterUpdate();
+    }
     return deleted;
   }
 

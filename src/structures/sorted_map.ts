@@ -1,15 +1,24 @@
 // A sorted map that all threads of a domain share.
 
+import {
+  checkFunction,
+  checkIterable,
+  checkPair,
+  type OptionNames,
+  uncloneable,
+} from "../_arguments.ts";
 import type { Membership } from "../_membership.ts";
-import { show, WordCodec } from "../memory/_codec.ts";
+import { WordCodec } from "../memory/_codec.ts";
 import type { Address } from "../memory/arena.ts";
 import type { Codec, KeyCodec } from "../memory/codec.ts";
 import { RcuMemoryError } from "../memory/errors.ts";
+import { refuseKey } from "../memory/_refusal.ts";
 import type { Reader } from "../readers/_reader.ts";
 import { membershipOf, type Rcu } from "../rcu.ts";
 import { hideFields } from "./_hide.ts";
 import { checkOptions, openRoot } from "./_open.ts";
-import { keyCodec } from "./_table.ts";
+import { OwnWrites } from "./_own_writes.ts";
+import { keyCodec, keyOf } from "./_table.ts";
 import { discardTree, makeTree, type Probe, Tree } from "./_tree.ts";
 import * as layout from "./_tree.ts";
 import { emptyTree, TreeBuilder } from "./_tree_builder.ts";
@@ -22,6 +31,15 @@ import type { Expected } from "./_writer.ts";
 // one of another module at each use.
 const { KEY, LEFT, LINK, RIGHT, ROOT, TREE, VALUE } = layout;
 
+const OPEN_OPTIONS: OptionNames<RcuSortedMapOptions<unknown, unknown>> = {
+  key: true,
+  value: true,
+};
+
+const UNCLONEABLE = uncloneable(
+  "an RcuSortedMap, which other threads open by its name",
+);
+
 let kindOf: (
   key: KeyCodec<unknown, unknown>,
   value: Codec<unknown, unknown>,
@@ -33,6 +51,27 @@ let kindOf: (
  * @typeParam K Its keys.
  * @typeParam V Its values.
  * @typeParam View What a zero-copy view of a value is.
+ *
+ * @example A calendar
+ * ```ts
+ * import {
+ *   f64,
+ *   Rcu,
+ *   RcuSortedMap,
+ *   type RcuSortedMapOptions,
+ *   string,
+ * } from "@grace/rcu";
+ * import { assertEquals } from "@std/assert";
+ *
+ * const options: RcuSortedMapOptions<number, string> = {
+ *   key: f64,
+ *   value: string,
+ * };
+ * using rcu = Rcu.create();
+ * const calendar = RcuSortedMap.open(rcu, "calendar", options);
+ * calendar.set(Date.UTC(2030, 0), "later").set(Date.UTC(2020, 0), "earlier");
+ * assertEquals([...calendar.values()], ["earlier", "later"]);
+ * ```
  */
 export interface RcuSortedMapOptions<K, V, View = V> {
   /** How keys lie in memory, and in which order they are. */
@@ -91,6 +130,7 @@ export interface RcuSortedMapOptions<K, V, View = V> {
  */
 export class RcuSortedMap<K, V, View = V> implements Iterable<[K, V]> {
   // As in RcuMap: not `#` fields, so that they can be folded.
+  declare private readonly _uncloneable: symbol;
   declare private readonly _membership: Membership;
   declare private readonly _reader: Reader;
   declare private readonly _words: Int32Array;
@@ -115,6 +155,7 @@ export class RcuSortedMap<K, V, View = V> implements Iterable<[K, V]> {
     options: RcuSortedMapOptions<K, V, View>,
     values: Values<V>,
   ) {
+    this._uncloneable = UNCLONEABLE;
     this._membership = membership;
     this._reader = membership.reader;
     this._words = membership.words;
@@ -163,7 +204,7 @@ export class RcuSortedMap<K, V, View = V> implements Iterable<[K, V]> {
     options: RcuSortedMapOptions<K, V, View>,
   ): RcuSortedMap<K, V, View> {
     const membership = membershipOf(rcu, "open a map");
-    checkOptions(options, "name a key and a value codec");
+    checkOptions(options, "name a key and a value codec", OPEN_OPTIONS);
     const { key, value } = options;
     keyCodec(key);
     const values = new Values<V>(membership, value);
@@ -316,9 +357,18 @@ export class RcuSortedMap<K, V, View = V> implements Iterable<[K, V]> {
    */
   set(key: K, value: V): this {
     this._membership.assertOpen("set an entry");
-    const probe = this._tree.probe(key, true);
+    const probe = this.#probe(key);
     this._writer.put(probe, this._values.store(value), undefined);
     return this;
+  }
+
+  /** A writer's probe: it outlives the caller's code, and says that it is the key that is wrong. */
+  #probe(key: K): Probe {
+    try {
+      return this._tree.probe(key, true);
+    } catch (error) {
+      refuseKey(error);
+    }
   }
 
   /**
@@ -346,7 +396,7 @@ export class RcuSortedMap<K, V, View = V> implements Iterable<[K, V]> {
    */
   delete(key: K): boolean {
     this._membership.assertOpen("delete an entry");
-    return this._writer.delete(this._tree.probe(key, true));
+    return this._writer.delete(this.#probe(key));
   }
 
   /**
@@ -401,17 +451,13 @@ export class RcuSortedMap<K, V, View = V> implements Iterable<[K, V]> {
    * ```
    */
   replaceAll(entries: Iterable<readonly [K, V]>): void {
-    this._membership.assertOpen("replace all entries");
+    const act = "replace all entries";
+    this._membership.assertOpen(act);
+    checkIterable(entries, act);
     const builder = new TreeBuilder(this._tree, this._values);
     try {
       for (const entry of entries) {
-        if (typeof entry !== "object" || entry === null) {
-          throw new TypeError(
-            `Cannot replace all entries as each must be a pair of key and value: received ${
-              show(entry)
-            }`,
-          );
-        }
+        checkPair(entry, "key and value", act);
         builder.add(entry[0], entry[1]);
       }
     } catch (error) {
@@ -445,7 +491,7 @@ export class RcuSortedMap<K, V, View = V> implements Iterable<[K, V]> {
    */
   getOrInsert(key: K, value: V): V {
     this._membership.assertOpen("insert an entry");
-    const probe = this._tree.probe(key, true);
+    const probe = this.#probe(key);
     while (true) {
       const { expected, value: found } = this.#peek(probe);
       if (expected.present) return found as V;
@@ -480,6 +526,7 @@ export class RcuSortedMap<K, V, View = V> implements Iterable<[K, V]> {
    * ```
    */
   getOrInsertComputed(key: K, compute: (key: K) => V): V {
+    checkFunction(compute, "function", "insert an entry");
     const found = this.get(key);
     return found !== undefined ? found : this.getOrInsert(key, compute(key));
   }
@@ -493,6 +540,7 @@ export class RcuSortedMap<K, V, View = V> implements Iterable<[K, V]> {
    * @param key The key.
    * @param fn Computes the new value from the current one, `undefined` if there is none.
    * @returns The new value.
+   * @throws {Error} If the function writes the entry itself, again and again.
    * @throws {TypeError} If the key or the result is of the wrong type.
    * @throws {RangeError} If the key or the result is out of its codec's range.
    * @throws {RcuMemoryError} If it does not fit; the map is as it was.
@@ -511,13 +559,25 @@ export class RcuSortedMap<K, V, View = V> implements Iterable<[K, V]> {
    */
   update(key: K, fn: (old: V | undefined) => V): V {
     this._membership.assertOpen("update an entry");
-    const probe = this._tree.probe(key, true);
+    checkFunction(fn, "function", "update an entry");
+    const probe = this.#probe(key);
+    let own: OwnWrites | undefined;
     while (true) {
-      const { expected, value } = this.#peek(probe);
-      const next = fn(value);
-      if (this._writer.put(probe, this._values.store(next), expected)) {
-        return next;
+      let expected: Expected;
+      let next: V;
+      let word: number;
+      try {
+        const found = this.#peek(probe);
+        expected = found.expected;
+        next = fn(found.value);
+        word = this._values.store(next);
+      } finally {
+        own?.end();
       }
+      if (this._writer.put(probe, word, expected)) return next;
+      // From the second attempt on only, as in RcuCell.
+      own ??= new OwnWrites(this._membership, this._header, keyOf(probe));
+      own.beginAgain("update an entry");
     }
   }
 
@@ -797,13 +857,7 @@ export class RcuSortedMap<K, V, View = V> implements Iterable<[K, V]> {
     callback: (value: V, key: K, map: this) => void,
     thisArg?: unknown,
   ): void {
-    if (typeof callback !== "function") {
-      throw new TypeError(
-        `Cannot call for each entry as the callback must be a function: received ${
-          show(callback)
-        }`,
-      );
-    }
+    checkFunction(callback, "callback", "call for each entry");
     for (const [key, value] of this.entries()) {
       callback.call(thisArg, value, key, this);
     }
