@@ -85,7 +85,17 @@ Deno.test("each option that is out of range is an error that names it and what i
       }`,
     ]),
     [{ callbacks: { mode: "later" } }, RangeError, "callbacks.mode must be"],
-    [{ callbacks: null }, RangeError, "callbacks.mode must be"],
+    [{ callbacks: null }, TypeError, "callbacks must be an object with a mode"],
+    [
+      { callbacks: "immediate" },
+      TypeError,
+      'callbacks must be an object with a mode: received "immediate"',
+    ],
+    [
+      { callbacks: { mode: "immediate", maxBatch: 1 } },
+      TypeError,
+      'options must be among mode: received "maxBatch"',
+    ],
     [{ debug: 1 }, TypeError, "debug must be a boolean: received 1"],
     [{ name: 7 }, TypeError, "name must be a string: received 7"],
     [{ name: Symbol("x") }, TypeError, "name must be a string: received Symb"],
