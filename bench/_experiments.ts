@@ -8,5 +8,6 @@ export const EXPERIMENTS: readonly Experiment[] = [
   (await import("./_fib_experiment.ts")).fib,
   (await import("./_route_experiment.ts")).routeCache,
   (await import("./_open_close.ts")).openClose,
+  (await import("./_sorted_experiment.ts")).sortedMap,
   (await import("./scaling_model.ts")).scalingModel,
 ];
