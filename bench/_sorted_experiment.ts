@@ -60,24 +60,28 @@ const SEARCHES = 0.9;
 /** How much is measured. */
 interface Size {
   keys: number;
-  rounds: number;
-  /** A run's length by number of readers, in ms: threads that share a core get turns of some ms. */
-  ms: Record<typeof READERS | typeof ONE, number>;
+  /** Rounds by number of readers, and a run's length in ms: threads that share a core get turns of some ms. */
+  [READERS]: { rounds: number; ms: number };
+  [ONE]: { rounds: number; ms: number };
 }
 const FULL: Size = {
   keys: 1_000_000,
-  rounds: 9,
-  ms: { [READERS]: 200, [ONE]: 80 },
+  [READERS]: { rounds: 7, ms: 160 },
+  [ONE]: { rounds: 5, ms: 60 },
 };
 const QUICK: Size = {
   keys: 100_000,
-  rounds: 5,
-  ms: { [READERS]: 80, [ONE]: 40 },
+  [READERS]: { rounds: 5, ms: 80 },
+  [ONE]: { rounds: 5, ms: 30 },
 };
+
+function sizeOf(quick: boolean): Size {
+  return quick ? QUICK : FULL;
+}
 
 /** How many keys there are. */
 export function keysOf(quick: boolean): number {
-  return (quick ? QUICK : FULL).keys;
+  return sizeOf(quick).keys;
 }
 
 /** 2011: searches and updates by when deferred frees are done. */
@@ -89,17 +93,17 @@ export const sortedMap: Experiment = {
     "once, which gave 1.7 times the searches and 2.1 times the updates. Here: " +
     "RcuSortedMap under each policy. Every search is checked.",
   command: "deno task bench bench/sorted_map_bench.ts",
-  steps: ({ quick }) => 4 + 2 * (quick ? QUICK : FULL).rounds,
+  steps: ({ quick }) =>
+    4 + sizeOf(quick)[READERS].rounds + sizeOf(quick)[ONE].rounds,
   async run(options) {
     return sortedFindings(await measureSorted(options));
   },
 };
 
-/** What came out of a number of readers: a run a round, by setting, and those with audits. */
+/** What came out of a number of readers: a run a round, by setting. */
 interface Measured {
   readers: number;
   runs: Run[][];
-  watched: Run[];
 }
 
 /** What came out. */
@@ -107,6 +111,8 @@ export interface SortedFigures {
   keys: number;
   seven: Measured;
   one: Measured;
+  /** How much memory was needed beyond what keys take, by setting. */
+  bytes: number[];
   /** A search in the map and in a sorted array, in ns. */
   alone: Series;
 }
@@ -115,34 +121,34 @@ export interface SortedFigures {
 export async function measureSorted(
   { quick, onStep }: RunOptions,
 ): Promise<SortedFigures> {
-  const { keys, rounds, ms } = quick ? QUICK : FULL;
+  const size = sizeOf(quick);
+  const { keys } = size;
   onStep(`filling ${SETTINGS.length} maps with ${count(keys)} keys`);
   await using lab = await SortedLab.start(SETTINGS, keys, READERS);
-  const measure = async (readers: keyof Size["ms"]): Promise<Measured> => {
-    // The first round is for warming up, and for what takes processor time.
+  const measure = async (
+    readers: typeof READERS | typeof ONE,
+  ): Promise<Measured> => {
+    const { rounds, ms } = size[readers];
     const title = titleOf(readers);
-    onStep(`${title}: memory`);
-    const watched = await takeTurns(
-      0,
-      (setting) => lab.run(setting, readers, ms[readers], true),
-    );
     const runs: Run[][] = SETTINGS.map(() => []);
-    for (let round = 1; round <= rounds; round++) {
+    // One round to warm up.
+    for (let round = 0; round <= rounds; round++) {
       onStep(`${title}: round ${round} of ${rounds}`);
-      const results = await takeTurns(
+      const taken = await takeTurns(
         round,
-        (setting) => lab.run(setting, readers, ms[readers]),
+        (setting) => lab.run(setting, readers, ms),
       );
-      results.forEach((run, setting) => runs[setting].push(run));
+      if (round > 0) taken.forEach((run, setting) => runs[setting].push(run));
     }
-    return { readers, runs, watched };
+    return { readers, runs };
   };
   const seven = await measure(READERS);
   const one = await measure(ONE);
   onStep("one reader alone, beside a sorted array");
   const alone = await lab.besidePrivate(IMMEDIATE, quick);
   await lab.close();
-  return { keys, seven, one, alone };
+  const bytes = SETTINGS.map((_, setting) => lab.memoryPeak(setting));
+  return { keys, seven, one, bytes, alone };
 }
 
 /** Runs each setting once, each round beginning with another one. */
@@ -274,7 +280,7 @@ function rates(measured: Measured): Table {
   };
 }
 
-function waiting({ keys, seven, one }: SortedFigures): Table {
+function waiting({ keys, seven, one, bytes }: SortedFigures): Table {
   const all = [seven, one];
   return {
     title: "What waits to be freed",
@@ -282,29 +288,23 @@ function waiting({ keys, seven, one }: SortedFigures): Table {
       "",
       ...all.flatMap(({ readers }) => [
         `${titleOf(readers)}: most that waited`,
-        "memory peak, KiB",
         "grace periods a second",
       ]),
+      "memory peak, KiB",
     ],
     rows: SETTINGS.map(({ name }, setting) => [
       name,
-      ...all.flatMap(({ runs, watched }) => [
-        count(
-          Math.max(
-            ...[watched[setting], ...runs[setting]]
-              .map(({ pending }) => pending),
-          ),
-        ),
-        count(watched[setting].bytes / 1024),
+      ...all.flatMap(({ runs }) => [
+        count(Math.max(...runs[setting].map(({ pending }) => pending))),
         count(median(runs[setting].map(({ periods }) => periods))),
       ]),
+      count(bytes[setting] / 1024),
     ]),
     notes:
-      `Of all threads, as far as seen. The memory is what was live or waited beyond what ${
+      `Callbacks of all threads, as far as seen. The memory is what was needed beyond what ${
         count(keys)
-      } keys take, in a round of its own. "throttled" limits what is freed in a turn of the event ` +
-      "loop: an updater that never returns to it, as this one, has the limit lifted at highWater, " +
-      "10,000.",
+      } keys take. "throttled" limits what is freed in a turn of the event loop: an updater that ` +
+      "never returns to it, as this one, has the limit lifted at highWater, 10,000.",
   };
 }
 

@@ -1,6 +1,12 @@
 /** A sorted map for each callback policy, and the threads that search in and update them in turn. */
+import process from "node:process";
 import { type CallbackPolicy, Rcu } from "../mod.ts";
 import type { Membership } from "../src/_membership.ts";
+import {
+  CLASS_BLOCKS,
+  classOf,
+  PAGE_WORDS,
+} from "../src/memory/_size_classes.ts";
 import { membershipOf } from "../src/rcu.ts";
 import type { Series } from "./_measure.ts";
 import { turn } from "./_measure.ts";
@@ -27,9 +33,12 @@ const CHECKS = 10_000;
 const PATIENCE = 30_000;
 /** Before the clock starts, in ms: as much waits by then as will. */
 const RUN_IN = 30;
-/** How often the callbacks that wait are counted, in ms, and after how many of those the memory is. */
+/** How often the callbacks that wait are counted, in ms. */
 const LOOK = 5;
-const LOOKS_AN_AUDIT = 4;
+
+/** Words of a node, and what a page has beside its nodes. */
+const NODE = 4;
+const PAGE_OVERHEAD = PAGE_WORDS - CLASS_BLOCKS[classOf(NODE)] * NODE;
 
 /** What is measured. */
 export interface Setting {
@@ -37,7 +46,7 @@ export interface Setting {
   callbacks: CallbackPolicy;
 }
 
-/** What a run came to. */
+/** What a run came to: what is a second is so while the machine did nothing else. */
 export interface Run {
   /** Searches a second, of each reader. */
   searches: number[];
@@ -47,8 +56,6 @@ export interface Run {
   periods: number;
   /** The most callbacks that waited, as far as seen. */
   pending: number;
-  /** The most bytes that were live or waited beyond what keys take, as far as seen; NaN if nobody looked. */
-  bytes: number;
 }
 
 /** A setting's domain. */
@@ -61,6 +68,9 @@ interface Domain {
   /** What is live beside the keys, in bytes: while no thread has joined, and since all have. */
   empty: number;
   joined: number;
+  /** What pages have beside their blocks, in bytes: once all have joined, and now. */
+  firstOverhead: number;
+  overhead: number;
   reclaimer: Promise<void> | undefined;
 }
 
@@ -116,6 +126,8 @@ export class SortedLab implements AsyncDisposable {
       present: firstKeys(keys),
       empty: rcu.memory.audit().live,
       joined: NaN,
+      firstOverhead: NaN,
+      overhead: NaN,
       reclaimer: undefined,
     };
     this.#domains.push(domain);
@@ -155,6 +167,7 @@ export class SortedLab implements AsyncDisposable {
       const { live } = domain.rcu.memory.audit();
       domain.joined = live - countOf(domain.present) * this.#perKey;
       await this.#check(domain, domain.joined);
+      domain.firstOverhead = domain.overhead;
     }
   }
 
@@ -164,20 +177,13 @@ export class SortedLab implements AsyncDisposable {
    * @param setting Which setting.
    * @param readers How many readers.
    * @param ms For how long.
-   * @param audit Whether to audit the memory meanwhile, which takes processor time.
    */
-  async run(
-    setting: number,
-    readers: number,
-    ms: number,
-    audit = false,
-  ): Promise<Run> {
+  async run(setting: number, readers: number, ms: number): Promise<Run> {
     const domain = this.#domains[setting];
-    const { membership, rcu } = domain;
+    const { membership } = domain;
     const searching = this.#readers.slice(0, readers);
     const peers = [...searching, this.#updater!];
     const nobody = new Int32Array(new SharedArrayBuffer(4));
-    const empty = domain.joined + domain.map.size * this.#perKey;
     this.#offline();
     await this.#select(peers, setting + 1);
     Atomics.wait(nobody, 0, 0, RUN_IN);
@@ -185,20 +191,19 @@ export class SortedLab implements AsyncDisposable {
     const counts = () => peers.map((peer) => peer.count);
     const completed = membership.sequence.completed();
     const first = counts();
+    const cpu = process.cpuUsage();
     const start = performance.now();
     let pending = 0;
-    let bytes = audit ? 0 : NaN;
-    for (let looks = 0;; looks++) {
-      const left = ms - (performance.now() - start);
-      if (left <= 0) break;
+    for (let left = ms; left > 0; left = ms - (performance.now() - start)) {
       Atomics.wait(nobody, 0, 0, Math.min(left, LOOK));
       pending = Math.max(pending, membership.pendingOfAll());
-      if (!audit || looks % LOOKS_AN_AUDIT !== 0) continue;
-      const { live, deferred } = rcu.memory.audit();
-      bytes = Math.max(bytes, live + deferred - empty);
     }
     const last = counts();
-    const seconds = (performance.now() - start) / 1000;
+    const wall = (performance.now() - start) / 1000;
+    const { user, system } = process.cpuUsage(cpu);
+    const cores = navigator.hardwareConcurrency;
+    // More threads than cores use all that they get: what others got meanwhile does not count.
+    const seconds = peers.length > cores ? (user + system) / 1e6 / cores : wall;
     const periods = (membership.sequence.completed() - completed) / seconds;
 
     await this.#select(peers, IDLE);
@@ -207,7 +212,7 @@ export class SortedLab implements AsyncDisposable {
       ((count - first[i]) >>> 0) / seconds
     );
     const updates = searches.pop()!;
-    return { searches, updates, periods, pending, bytes };
+    return { searches, updates, periods, pending };
   }
 
   /** Tells threads what to do; throws what one of them has thrown. */
@@ -235,6 +240,7 @@ export class SortedLab implements AsyncDisposable {
     const pending = membership.pendingOfAll();
     const expected = empty + keys * this.#perKey;
     rcu.threadOffline();
+    domain.overhead = overhead;
     if (
       map.size !== keys || live !== expected || deferred !== 0 ||
       pending !== 0 || live + deferred + free + overhead !== capacity
@@ -244,6 +250,18 @@ export class SortedLab implements AsyncDisposable {
           `for ${keys}, ${live} bytes live for ${expected}, ${deferred} deferred, ${pending} callbacks`,
       );
     }
+  }
+
+  /**
+   * How much memory a setting's map has ever needed beyond what it had when it
+   * was filled: pages for nodes are not given back.
+   *
+   * @param setting Which setting.
+   * @returns Bytes.
+   */
+  memoryPeak(setting: number): number {
+    const { firstOverhead, overhead } = this.#domains[setting];
+    return (overhead - firstOverhead) / PAGE_OVERHEAD * PAGE_WORDS;
   }
 
   /** So that this thread holds up no grace period while it sleeps. */
