@@ -8,8 +8,7 @@ import {
   PAGE_WORDS,
 } from "../src/memory/_size_classes.ts";
 import { membershipOf } from "../src/rcu.ts";
-import type { Series } from "./_measure.ts";
-import { turn } from "./_measure.ts";
+import { type Series, turn } from "./_measure.ts";
 import { seeded } from "./_random.ts";
 import {
   countOf,
@@ -46,7 +45,7 @@ export interface Setting {
   callbacks: CallbackPolicy;
 }
 
-/** What a run came to: what is a second is so while the machine did nothing else. */
+/** What a run came to. Where there are more threads than cores, a second is one of the cores for us alone. */
 export interface Run {
   /** Searches a second, of each reader. */
   searches: number[];
@@ -152,10 +151,12 @@ export class SortedLab implements AsyncDisposable {
       { length: readers },
       (_, i) => start("reader", i + 2),
     );
-    for (const reader of await Promise.allSettled(starting)) {
-      if (reader.status === "rejected") throw reader.reason;
-      this.#readers.push(reader.value);
+    const started = await Promise.allSettled(starting);
+    // All that have started are to be ended, whichever has not.
+    for (const each of started) {
+      if (each.status === "fulfilled") this.#readers.push(each.value);
     }
+    await Promise.all(starting);
     for (const { membership, reclaimer } of this.#domains) {
       const deadline = performance.now() + PATIENCE;
       while (reclaimer !== undefined && !membership.handover!.alive) {
