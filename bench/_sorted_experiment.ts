@@ -73,12 +73,12 @@ interface Size {
 }
 const FULL: Size = {
   keys: 1_000_000,
-  [READERS]: { rounds: 11, budget: 10_000, ms: 160 },
+  [READERS]: { rounds: 11, budget: 8000, ms: 160 },
   [ONE]: { rounds: 9, budget: 3000, ms: 60 },
 };
 const QUICK: Size = {
   keys: 100_000,
-  [READERS]: { rounds: 5, budget: 0, ms: 60 },
+  [READERS]: { rounds: 5, budget: 0, ms: 50 },
   [ONE]: { rounds: 5, budget: 0, ms: 30 },
 };
 /** How many rounds are few enough: a ratio needs so many pairs. */
