@@ -10,5 +10,6 @@ export const EXPERIMENTS: readonly Experiment[] = [
   (await import("./_latency_figures.ts")).callbackLatency,
   (await import("./_flood_figures.ts")).flood,
   (await import("./_open_close.ts")).openClose,
+  (await import("./_sorted_experiment.ts")).sortedMap,
   (await import("./scaling_model.ts")).scalingModel,
 ];

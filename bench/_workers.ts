@@ -98,14 +98,38 @@ export class Peer implements AsyncDisposable {
 
   /** Has a task done from now on, from 1; returns when it is being done. */
   select(task: number): void {
+    this.#want(task);
+    this.#await(task, 0);
+  }
+
+  /**
+   * Has several peers do a task from now on; returns when all of them do.
+   * Sleeps in between: where there are more threads than cores, they need them.
+   */
+  static selectAll(peers: Peer[], task: number): void {
+    for (const peer of peers) peer.#want(task);
+    for (const peer of peers) peer.#await(task, 0.1);
+  }
+
+  #want(task: number): void {
     if (task === this.#task) return;
     this.#task = task;
     Atomics.store(this.#control, WANTED, task);
     Atomics.notify(this.#control, WANTED);
+  }
+
+  /** Looks whether the task is being done, every `nap` ms. */
+  #await(task: number, nap: number): void {
     const deadline = performance.now() + 10_000;
     while (Atomics.load(this.#control, DOING) !== task) {
       if (performance.now() > deadline) throw new Error("A peer is stuck");
+      if (nap > 0) Atomics.wait(this.#control, NAP, 0, nap);
     }
+  }
+
+  /** Settles when its thread has ended: rejects with what that threw. */
+  get ended(): Promise<unknown> {
+    return this.#ended;
   }
 
   /** What its tasks have returned, added up, modulo 2³². */
