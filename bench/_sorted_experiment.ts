@@ -101,7 +101,7 @@ export const sortedMap: Experiment = {
     "call_rcu's thread with a delay of 10 ms between two batches, or woken at " +
     "once, which gave 1.7 times the searches and 2.1 times the updates. Here: " +
     "RcuSortedMap under each policy. Every search is checked.",
-  command: "deno task bench bench/sorted_map_bench.ts",
+  command: "deno task bench:all bench/sorted_map_bench.ts",
   steps: ({ quick }) =>
     4 + sizeOf(quick)[READERS].rounds + sizeOf(quick)[ONE].rounds,
   async run(options) {
