@@ -338,6 +338,75 @@ Deno.test("RouteTable keeps the same rules under locks for readers too, with ent
   rcu.close();
 });
 
+Deno.test("RouteCache.lookupFields runs the caller's code before it goes online, not after", () => {
+  const { rcu, cache } = setUp();
+  const { reader } = membershipOf(rcu, "test");
+  const { _table: table } = cache as unknown as { _table: RouteTable };
+  const online: boolean[] = [];
+  const find = table.find.bind(table);
+  Object.defineProperty(table, "find", {
+    value: (...key: Parameters<typeof find>) => {
+      online.push(reader.online);
+      return find(...key);
+    },
+  });
+  cache.lookupFields(1, 2, 3, 4);
+  const odd = (value: number) => ({
+    valueOf() {
+      rcu.threadOffline();
+      return value;
+    },
+  });
+  const args = [1, 2, 3, 4].map(odd) as unknown as [
+    number,
+    number,
+    number,
+    number,
+  ];
+  const result = cache.lookupFields(...args);
+  assertStrictEquals(cache.lookupFields(1, 2, 3, 4), result);
+  assertEquals(online, [true, true, true]);
+  rcu.close();
+});
+
+Deno.test("RouteCache counts nothing once its Rcu is closed", () => {
+  const { rcu, clock } = setUp();
+  const open = (member: Rcu, now: () => number) =>
+    RouteCache.open(member, "routes", {
+      fib: Fib.open(member, "fib"),
+      neighbors: NeighborTable.open(member, "neighbors"),
+      now,
+    });
+  const member = Rcu.attach(rcu.handle);
+  const cache = open(member, () => clock.ms);
+  cache.lookupFields(1, 0, 0, 0);
+  member.close();
+  const lookUp = () => cache.lookupFields(1, 0, 0, 0);
+  for (let i = 0; i < 1000; i++) assertThrows(lookUp, Error, "closed");
+  assertThrows(() => cache.hold({ destination: 1 }), Error, "closed");
+
+  // Where the clock closes it in the middle of a lookup, and another thread gets its place.
+  let successor: Rcu | undefined;
+  const closing = Rcu.attach(rcu.handle);
+  let lookups = 0;
+  const doomed = open(closing, () => {
+    if (++lookups === 3) {
+      closing.close();
+      successor = Rcu.attach(rcu.handle);
+    }
+    return clock.ms + 10_000_000;
+  });
+  assertThrows(() => doomed.lookupFields(2, 0, 0, 0), Error, "open");
+  assertEquals(successor?.readerId, closing.readerId);
+  const { lookups: counted, hits, misses, collections } = open(
+    successor!,
+    () => clock.ms,
+  ).stats();
+  assertEquals([counted, hits, misses, collections], [2, 0, 2, 0]);
+  successor!.close();
+  rcu.close();
+});
+
 // Collection
 
 Deno.test("RouteCache.collect is ignored within the least interval", () => {

@@ -103,12 +103,8 @@ export class RouteTable {
     this.clock = options.clock;
     this.discipline = options.discipline ??
       new RcuDiscipline(membership, header);
-    this.counters = new RouteCounters(
-      words,
-      words[header + COUNTERS],
-      membership.index,
-      options.threads,
-    );
+    const counters = words[header + COUNTERS];
+    this.counters = new RouteCounters(membership, counters, options.threads);
     this.collector = new RouteCollector(this);
     this.writer = new RouteWriter(this);
     this._mask = words[header + BUCKETS] - 1;
@@ -224,6 +220,8 @@ export class RouteTable {
    * @returns The time, in ticks.
    */
   lookAtClock(): number {
+    // A closed thread comes here with each lookup, as its budget is 0: none of them counts.
+    this.membership.assertOpen("look up a route");
     this.reportLookups();
     return this.#tick = ticksOf(this.clock);
   }
@@ -231,11 +229,11 @@ export class RouteTable {
   /** Writes this thread's latest lookups down. */
   reportLookups(): void {
     const lookups = LOOKUPS_PER_LOOK - this.#left;
-    if (lookups > 0) this.counters.countLookups(lookups);
-    this.#left = LOOKUPS_PER_LOOK;
     const revalidations = this.#revalidations;
-    if (revalidations > 0) this.counters.count(REVALIDATIONS, revalidations);
+    this.#left = LOOKUPS_PER_LOOK;
     this.#revalidations = 0;
+    if (lookups > 0) this.counters.countLookups(lookups);
+    if (revalidations > 0) this.counters.count(REVALIDATIONS, revalidations);
   }
 
   /** Whether an entry's route is still the Fib's; if so, says so in the entry. */

@@ -312,10 +312,11 @@ export class RouteCache {
   }
 
   /**
-   * As {@linkcode RouteCache.lookup}, for hot loops: numbers alone, of which the low
-   * 32 bits count, unchecked. Addresses from 128.0.0.0 on had better be
-   * passed as signed integers (`address | 0`): V8 may have to allocate larger
-   * ones.
+   * As {@linkcode RouteCache.lookup}, for hot loops: nothing is checked. What
+   * counts of each argument is `argument | 0`: the low 32 bits of a number, and 0 for
+   * `NaN`, `undefined`, or an address in dotted form. Addresses from 128.0.0.0
+   * on had better be passed as signed integers (`address | 0`): V8 may have to
+   * allocate larger ones.
    *
    * @param destination Where to.
    * @param source Where from, or 0.
@@ -347,6 +348,11 @@ export class RouteCache {
     tos: number,
     interface_: number,
   ): RouteResult | undefined {
+    // First: what is no number may run code of its own when it is made one.
+    destination |= 0;
+    source |= 0;
+    tos |= 0;
+    interface_ |= 0;
     const reader = this._reader;
     const table = this._table;
     table.countLookup();
@@ -354,10 +360,6 @@ export class RouteCache {
       table.lookAtClock();
       reader.refill();
     }
-    destination |= 0;
-    source |= 0;
-    tos |= 0;
-    interface_ |= 0;
     const bucket = table.bucketOf(destination, source, tos, interface_);
     const entry = table.find(bucket, destination, source, tos, interface_);
     if (entry === 0) return this.#miss(destination, source, tos, interface_);
