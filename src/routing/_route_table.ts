@@ -61,6 +61,9 @@ const LOOKUPS_PER_LOOK = 128;
  *    lies before this thread's idea of the present: once a tick at most in each
  *    thread, however hot the entry is. That idea comes from a look at the clock
  *    every 128 lookups and whenever the thread goes online.
+ * 9. Whoever holds the lock of a chain needs no section to walk it: what is
+ *    linked there stays linked, by (1). All other walks, and all looks into the
+ *    Fib, are leaf reads of `Reader`, which have no end that could be missed.
  */
 export class RouteTable {
   // As in RcuMap: not `#` fields, so that they can be folded.
@@ -258,11 +261,12 @@ export class RouteTable {
   /**
    * Whether the Fib has another route for an entry's destination by now.
    *
-   * @param entry The entry, in a section.
+   * @param entry The entry. Its chain's lock is held.
    * @returns `true` if it has, or none.
    */
   isOutdated(entry: Address): boolean {
-    const words = this.words;
+    const { membership: { reader }, words } = this;
+    if (--reader.budget < 0) reader.refill();
     return Atomics.load(words, entry + GENERATION) !==
         Atomics.load(words, this._generation) && this.#isMoved(entry);
   }
@@ -336,19 +340,16 @@ export class RouteTable {
       const head = this.chains + bucket;
       if (Atomics.load(words, head) === 0) continue;
       discipline.lock(bucket);
-      membership.reader.enter();
-      let count = 0;
-      let entry = words[head];
-      Atomics.store(words, head, 0);
-      while (entry !== 0) {
-        const next = words[entry + NEXT];
-        this.#discard(entry);
-        entry = next;
-        count++;
+      try {
+        let entry = words[head];
+        while (entry !== 0) {
+          const next = words[entry + NEXT];
+          this.unlink(head, entry);
+          entry = next;
+        }
+      } finally {
+        discipline.unlock(bucket);
       }
-      Atomics.sub(words, this.header + ENTRIES, count);
-      membership.reader.exit();
-      discipline.unlock(bucket);
       membership.afterUpdate();
     }
   }

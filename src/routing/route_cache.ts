@@ -5,6 +5,7 @@ import type { Address } from "../memory/arena.ts";
 import type { Reader } from "../readers/_reader.ts";
 import { membershipOf, type Rcu } from "../rcu.ts";
 import { hideFields } from "../structures/_hide.ts";
+import { probeStack } from "../sync/_stack.ts";
 import type { Fib } from "./fib.ts";
 import { LARGEST_U32, toIpv4, toUnsigned } from "./_ipv4.ts";
 import type { NeighborTable } from "./neighbor_table.ts";
@@ -373,6 +374,7 @@ export class RouteCache {
     tos: number,
     link: number,
   ): RouteResult | undefined {
+    probeStack();
     const fresh = this.#ask(destination);
     if (fresh === undefined) return undefined;
     const { writer } = this._table;
@@ -438,16 +440,19 @@ export class RouteCache {
       act,
       "interface",
     );
+    probeStack();
     while (true) {
       table.countLookup();
-      reader.enter();
+      if (--reader.budget < 0) {
+        table.lookAtClock();
+        reader.refill();
+      }
       const bucket = table.bucketOf(destination, source, tos, link);
       const entry = table.find(bucket, destination, source, tos, link);
-      const result = entry !== 0 && table.tryHold(entry)
-        ? this._results.at(entry)
-        : undefined;
-      reader.exit();
-      if (result !== undefined) return this.#holdOf(entry, result);
+      if (entry !== 0) {
+        const result = this._results.at(entry);
+        if (table.tryHold(entry)) return this.#holdOf(entry, result);
+      }
       const fresh = this.#ask(destination);
       if (fresh === undefined) return undefined;
       const made = table.writer.insert(destination, source, tos, link, fresh);
@@ -463,6 +468,7 @@ export class RouteCache {
       result,
       [Symbol.dispose]: () => {
         if (!held) return;
+        probeStack();
         held = false;
         this._table.letGo(entry);
         this._membership.afterUpdate();
@@ -494,6 +500,7 @@ export class RouteCache {
    */
   flush(): void {
     this._membership.assertOpen("flush a route cache");
+    probeStack();
     this._table.flush();
   }
 
@@ -520,6 +527,7 @@ export class RouteCache {
    */
   renewSecret(): void {
     this._membership.assertOpen("renew a secret");
+    probeStack();
     this._table.renewSecret();
   }
 
@@ -547,6 +555,7 @@ export class RouteCache {
    */
   collect(): number {
     this._membership.assertOpen("collect routes");
+    probeStack();
     const { collector, counters } = this._table;
     const before = counters.own(COLLECTED);
     collector.collect();
