@@ -500,6 +500,7 @@ Deno.test("the generation moves with every change of an answer", async () => {
     moves(() => fib.delete("10.0.0.0/8"));
     assertFalse(fib.delete("10.0.0.0/8"));
     assertEquals(lookup.generation(), last);
+    assertEquals(last % 2, 0);
   });
 });
 

@@ -25,6 +25,7 @@ import {
   type RouteCacheOptions,
 } from "../src/routing/route_cache.ts";
 import { keptBytes } from "./_fib_memory.ts";
+import { atEveryStep } from "./_steps.ts";
 import {
   destinationOf,
   DONE,
@@ -718,6 +719,44 @@ Deno.test("RouteCache finds a more specific route as soon as there is one", asyn
   assertEquals(look(0x0a000001), undefined);
   rcu.close();
 });
+
+for (const how of ["insert", "load"] as const) {
+  Deno.test(`RouteCache never goes back behind what a thread has seen, at any step of Fib.${how}()`, () => {
+    const { rcu, fib, clock } = setUp();
+    const member = Rcu.attach(rcu.handle);
+    const theirs = Fib.open(member, "fib");
+    const cache = RouteCache.open(member, "routes", {
+      fib: theirs,
+      neighbors: NeighborTable.open(member, "neighbors"),
+      now: () => clock.ms,
+    });
+    const cached = (source: number) =>
+      cache.lookupFields(0x0a000001, source, 0, 0)!.route.interface;
+    const seen: number[] = [];
+    for (let version = 1; version <= 3; version++) {
+      const route = { gateway: null, interface: version };
+      const change = () =>
+        how === "insert"
+          ? fib.insert("10.0.0.0/8", route)
+          : fib.load([["10.0.0.0/8", route]]);
+      if (version > 1) seen.push(cached(1));
+      const steps = version === 1
+        ? (change(), 0)
+        : atEveryStep(change, (step) => {
+          // Of an earlier version, of none, straight from the Fib, and what was cached by all that.
+          const fresh = version * 1000 + step;
+          seen.push(cached(1), cached(fresh), cached(1));
+          seen.push(theirs.lookup("10.0.0.1")!.interface, cached(fresh));
+          seen.push(cached(1), cached(version * 1000));
+        });
+      seen.push(cached(1), cached(version * 1000 + steps - 1));
+      assertEquals(seen.at(-1), version);
+    }
+    assertEquals(seen, seen.toSorted((a, b) => a - b));
+    member.close();
+    rcu.close();
+  });
+}
 
 Deno.test("RouteCache keeps what a change of the Fib does not touch", () => {
   const { rcu, fib, cache, look } = setUp();

@@ -52,7 +52,12 @@ const LOOKUPS_PER_LOOK = 128;
  * 5. An entry has a copy of its route: no record of the Fib is looked at but in
  *    the section in which it was found. The copy is right as long as the Fib's
  *    generation is GENERATION, which was loaded *before* the lookup that it
- *    vouches for: the Fib publishes a change first and then moves its generation.
+ *    vouches for, and was even: the Fib moves its generation before it publishes a
+ *    change, to an odd number, which vouches for nothing, and again after it. So a
+ *    thread that has seen a change, in whatever way, does not get an older answer
+ *    from the cache. (As far as plain loads stay in order: on x86-64 always; an
+ *    ARM64 processor may load a generation early, past a lookup in the Fib
+ *    just before, but not past an `Atomics` access, a miss, or a turn.)
  * 6. A linked entry counts as one reference to its neighbour, which is therefore
  *    not collected. The reference is given back when the entry is disposed of.
  * 7. An entry is disposed of once: by whoever unlinks it if nothing holds it,
@@ -194,7 +199,7 @@ export class RouteTable {
         words[entry + TOS] === tos
       ) {
         // Plain: whoever sees an old generation reads the Fib as it was then, at a time within
-        // this section (5). Pairs with: the count in `FibUpdate` and `FibLoad`.
+        // this section (5). Pairs with: the counts in `publishChange`.
         if (
           words[entry + GENERATION] !== words[this._generation] &&
           !this.#revalidate(entry)
@@ -245,8 +250,11 @@ export class RouteTable {
     // Acquire: before the loads of the lookup (5), which are plain.
     const generation = Atomics.load(words, this._generation);
     if (this.#isMoved(entry)) return false;
-    // Late or not, this is a generation for which the route was right.
-    Atomics.store(words, entry + GENERATION, generation);
+    // Late or not, this is a generation for which the route was right; but while a change is being
+    // published it could be right for the table before it alone.
+    if ((generation & 1) === 0) {
+      Atomics.store(words, entry + GENERATION, generation);
+    }
     this.#revalidations++;
     return true;
   }

@@ -2,6 +2,7 @@
 
 import { RcuMemoryError } from "../memory/errors.ts";
 import type { Address } from "../memory/arena.ts";
+import { vouchUnder } from "./_fib_lookup.ts";
 import { ticksSince } from "./_route_clock.ts";
 import {
   DESTINATION,
@@ -134,7 +135,7 @@ export class RouteWriter {
       words[entry + SOURCE] = source;
       words[entry + INTERFACE] = link;
       words[entry + TOS] = tos;
-      words[entry + GENERATION] = fresh.generation;
+      words[entry + GENERATION] = vouchUnder(fresh.generation);
       words[entry + SERIAL] = this.#drawSerial();
       words[entry + NEIGHBOR] = neighbor;
       words[entry + LAST_USE] = now;
