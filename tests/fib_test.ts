@@ -15,6 +15,7 @@ import { Oracle, type OraclePrefix, prefixOf, routeOf } from "./_fib_oracle.ts";
 import { keptBytes } from "./_fib_memory.ts";
 import { againstReaders } from "./_fib_readers.ts";
 import { steps } from "./_fib_steps.ts";
+import { atEveryStep } from "./_steps.ts";
 import type { WriterTask } from "./_fib_tasks.ts";
 import { withWorkers } from "./_workers.ts";
 
@@ -177,6 +178,37 @@ Deno.test("a route is found right when its record lies where another one was", a
     assertEquals(fib.lookup("10.0.0.1"), routeOf(999));
   });
 });
+
+for (const changes of [3, 300]) {
+  Deno.test(`a lookup that ends early after ${changes} changes leaves nothing out of date behind`, async () => {
+    await withFib((fib, rcu) => {
+      let now = 0;
+      const change = () => {
+        fib.insert("10.0.0.0/8", routeOf(++now));
+        rcu.synchronizeSync();
+      };
+      // Where a stack overflow may end it: at any call.
+      for (let at = 0, ended = false; !ended; at++) {
+        for (let i = 0; i < 10; i++) {
+          change();
+          fib.lookup("10.0.0.1");
+        }
+        for (let i = 0; i < changes; i++) change();
+        ended = true;
+        try {
+          atEveryStep(() => fib.lookup("10.0.0.1"), (step) => {
+            if (step !== at) return;
+            ended = false;
+            throw new RangeError("Maximum call stack size exceeded");
+          });
+        } catch (error) {
+          assert(error instanceof RangeError, `${error}`);
+        }
+        assertEquals(fib.lookup("10.0.0.1"), routeOf(now));
+      }
+    });
+  });
+}
 
 Deno.test("many routes are kept apart", async () => {
   await withFib((fib) => {
@@ -468,6 +500,7 @@ Deno.test("the generation moves with every change of an answer", async () => {
     moves(() => fib.delete("10.0.0.0/8"));
     assertFalse(fib.delete("10.0.0.0/8"));
     assertEquals(lookup.generation(), last);
+    assertEquals(last % 2, 0);
   });
 });
 

@@ -25,6 +25,7 @@ import {
   type RouteCacheOptions,
 } from "../src/routing/route_cache.ts";
 import { keptBytes } from "./_fib_memory.ts";
+import { atEveryStep } from "./_steps.ts";
 import {
   destinationOf,
   DONE,
@@ -335,6 +336,75 @@ Deno.test("RouteTable keeps the same rules under locks for readers too, with ent
   assertEquals(neighbors.stats().referenced, 0);
   assertEquals(locked, []);
   assertEquals(rcu.memory.audit().deferred, 0);
+  rcu.close();
+});
+
+Deno.test("RouteCache.lookupFields runs the caller's code before it goes online, not after", () => {
+  const { rcu, cache } = setUp();
+  const { reader } = membershipOf(rcu, "test");
+  const { _table: table } = cache as unknown as { _table: RouteTable };
+  const online: boolean[] = [];
+  const find = table.find.bind(table);
+  Object.defineProperty(table, "find", {
+    value: (...key: Parameters<typeof find>) => {
+      online.push(reader.online);
+      return find(...key);
+    },
+  });
+  cache.lookupFields(1, 2, 3, 4);
+  const odd = (value: number) => ({
+    valueOf() {
+      rcu.threadOffline();
+      return value;
+    },
+  });
+  const args = [1, 2, 3, 4].map(odd) as unknown as [
+    number,
+    number,
+    number,
+    number,
+  ];
+  const result = cache.lookupFields(...args);
+  assertStrictEquals(cache.lookupFields(1, 2, 3, 4), result);
+  assertEquals(online, [true, true, true]);
+  rcu.close();
+});
+
+Deno.test("RouteCache counts nothing once its Rcu is closed", () => {
+  const { rcu, clock } = setUp();
+  const open = (member: Rcu, now: () => number) =>
+    RouteCache.open(member, "routes", {
+      fib: Fib.open(member, "fib"),
+      neighbors: NeighborTable.open(member, "neighbors"),
+      now,
+    });
+  const member = Rcu.attach(rcu.handle);
+  const cache = open(member, () => clock.ms);
+  cache.lookupFields(1, 0, 0, 0);
+  member.close();
+  const lookUp = () => cache.lookupFields(1, 0, 0, 0);
+  for (let i = 0; i < 1000; i++) assertThrows(lookUp, Error, "closed");
+  assertThrows(() => cache.hold({ destination: 1 }), Error, "closed");
+
+  // Where the clock closes it in the middle of a lookup, and another thread gets its place.
+  let successor: Rcu | undefined;
+  const closing = Rcu.attach(rcu.handle);
+  let lookups = 0;
+  const doomed = open(closing, () => {
+    if (++lookups === 3) {
+      closing.close();
+      successor = Rcu.attach(rcu.handle);
+    }
+    return clock.ms + 10_000_000;
+  });
+  assertThrows(() => doomed.lookupFields(2, 0, 0, 0), Error, "open");
+  assertEquals(successor?.readerId, closing.readerId);
+  const { lookups: counted, hits, misses, collections } = open(
+    successor!,
+    () => clock.ms,
+  ).stats();
+  assertEquals([counted, hits, misses, collections], [2, 0, 2, 0]);
+  successor!.close();
   rcu.close();
 });
 
@@ -649,6 +719,44 @@ Deno.test("RouteCache finds a more specific route as soon as there is one", asyn
   assertEquals(look(0x0a000001), undefined);
   rcu.close();
 });
+
+for (const how of ["insert", "load"] as const) {
+  Deno.test(`RouteCache never goes back behind what a thread has seen, at any step of Fib.${how}()`, () => {
+    const { rcu, fib, clock } = setUp();
+    const member = Rcu.attach(rcu.handle);
+    const theirs = Fib.open(member, "fib");
+    const cache = RouteCache.open(member, "routes", {
+      fib: theirs,
+      neighbors: NeighborTable.open(member, "neighbors"),
+      now: () => clock.ms,
+    });
+    const cached = (source: number) =>
+      cache.lookupFields(0x0a000001, source, 0, 0)!.route.interface;
+    const seen: number[] = [];
+    for (let version = 1; version <= 3; version++) {
+      const route = { gateway: null, interface: version };
+      const change = () =>
+        how === "insert"
+          ? fib.insert("10.0.0.0/8", route)
+          : fib.load([["10.0.0.0/8", route]]);
+      if (version > 1) seen.push(cached(1));
+      const steps = version === 1
+        ? (change(), 0)
+        : atEveryStep(change, (step) => {
+          // Of an earlier version, of none, straight from the Fib, and what was cached by all that.
+          const fresh = version * 1000 + step;
+          seen.push(cached(1), cached(fresh), cached(1));
+          seen.push(theirs.lookup("10.0.0.1")!.interface, cached(fresh));
+          seen.push(cached(1), cached(version * 1000));
+        });
+      seen.push(cached(1), cached(version * 1000 + steps - 1));
+      assertEquals(seen.at(-1), version);
+    }
+    assertEquals(seen, seen.toSorted((a, b) => a - b));
+    member.close();
+    rcu.close();
+  });
+}
 
 Deno.test("RouteCache keeps what a change of the Fib does not touch", () => {
   const { rcu, fib, cache, look } = setUp();

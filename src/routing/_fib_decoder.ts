@@ -27,6 +27,8 @@ import { decodeRoute, type Route } from "./route.ts";
  * 3. A route enters the array only if its record had references *after* the count
  *    up to which the array is clean was loaded: so the number is counted later, and
  *    will be thrown out. (A section may hold a number that was counted already.)
+ * 4. The count up to which the array is clean moves after the array has been
+ *    cleaned: if the stack overflows in between, the next use cleans it again.
  */
 export class RouteDecoder {
   // As in RcuMap: not `#` fields, so that they can be folded.
@@ -80,7 +82,6 @@ export class RouteDecoder {
     const recycled = Atomics.load(words, this._recycled);
     const first = this._clean;
     if (recycled !== first) {
-      this._clean = recycled;
       const log = this.fib + RECYCLED_LOG;
       if (((recycled - first) >>> 0) < LOG_LENGTH) {
         for (let i = first; i !== recycled; i = (i + 1) | 0) {
@@ -93,6 +94,8 @@ export class RouteDecoder {
       if (((now - first) >>> 0) >= LOG_LENGTH) {
         this._routes = unknown(this._routes.length);
       }
+      // Last (4).
+      this._clean = recycled;
     }
     if (number < this._routes.length) {
       const route = this._routes[number];

@@ -18,11 +18,11 @@ import {
   rulesWords,
 } from "./_fib_rules.ts";
 import {
-  GENERATION,
   LOCK,
   NODE_CELLS,
   NODE_RULES,
   NODE_STRIDE,
+  publishChange,
   ROOT,
   ROOT_CELLS,
   ROOT_RULES,
@@ -106,10 +106,7 @@ export class FibLoad {
       const rules = words[fib + ROOT_RULES];
       words[fib + ROOT_RULES] = this.#rules;
       Atomics.store(words, fib + SIZE, this.#prefixes.length);
-      // Publish: the whole table is complete. Pairs with: the loads of `FibLookup.lookupRoute`.
-      Atomics.store(words, fib + ROOT, this.#root);
-      // After the store and before anything is retired. Pairs with: `FibLookup.generation`.
-      Atomics.add(words, fib + GENERATION, 1);
+      publishChange(words, fib, fib + ROOT, this.#root);
       this.#blocks = [];
       this.#routes = [];
       // A Fib that is being made has nothing yet.

@@ -8,6 +8,20 @@ import { readRecord, recordOf, type RouteNumber } from "./_fib_record.ts";
 import { GENERATION, ROOT } from "./_fib_trie.ts";
 import type { Route, RouteFields } from "./route.ts";
 
+/** Half of all generations away. */
+const FAR = 0x8000_0000 | 0;
+
+/**
+ * What to keep with an answer instead of a generation that may be odd.
+ *
+ * @param generation A generation that was loaded before the answer was looked up.
+ * @returns It if it is even; otherwise a number that generations are far from
+ * for the next 2³⁰ changes, so that the answer is looked up again.
+ */
+export function vouchUnder(generation: number): number {
+  return (generation & 1) === 0 ? generation : generation ^ FAR;
+}
+
 /**
  * A thread's read side of a Fib.
  *
@@ -32,15 +46,23 @@ export class FibLookup extends RouteDecoder {
   }
 
   /**
-   * Counts changes, modulo 2³². In a read section.
+   * Counts changes, modulo 2³²: each once before the store that publishes it, and
+   * once after it. In a read section.
    *
    * Why a number that was found under a generation may be used, in any section that
    * loads the same generation: what it was an answer of is a state no older than that
-   * generation. The store that ends the last such state is followed by the count, and
+   * generation. The store that ends the last such state is followed by a count, and
    * the count by the recycling of the number. So a section that loads the
    * generation from before the count is one that the grace period waits for, by the argument
    * of `Reader` with the count in the place of the unlinking; a plain load does.
-   * Pairs with: `FibUpdate.#publish` and `FibLoad.publish`.
+   * Pairs with: `publishChange`.
+   *
+   * Why an answer that was found under an even generation is not older than any
+   * that its thread has seen, as long as the generation is that one: of a change
+   * that is newer than the answer, the first count comes before the store, so whoever has seen
+   * the change finds the generation moved. An answer that was found under an odd one
+   * may be that of the table before or after the change, and goes for
+   * the section in which it was found alone: {@linkcode vouchUnder}.
    *
    * @returns The count.
    */

@@ -6,7 +6,7 @@ import { LINE } from "../memory/_size_classes.ts";
 // The Fib's own words. Readers read the first line, writers alone the second.
 /** The root node. */
 export const ROOT = 0;
-/** Counts published changes. */
+/** Counts changes, twice each: it is odd while one is being published. See {@linkcode publishChange}. */
 export const GENERATION = 1;
 /** Counts records that have gone out of use. */
 export const RECYCLED = 2;
@@ -67,4 +67,28 @@ export function runOf(
   const index = words[node + (cell >>> 3)];
   return node + NODE_RUNS + (index >>> 24) +
     ((index >>> (3 * (cell & 7))) & 7);
+}
+
+/**
+ * Publishes a change, under the lock. Before and after it GENERATION is counted:
+ * whoever has seen the change finds another generation than that of any answer
+ * before it, and nobody takes what was looked up meanwhile for an answer
+ * of the new one.
+ *
+ * @param words The arena's words.
+ * @param fib The Fib.
+ * @param pointer A word that leads readers to a node.
+ * @param value What it becomes. Every node that it leads to is complete.
+ */
+export function publishChange(
+  words: Int32Array,
+  fib: Address,
+  pointer: Address,
+  value: number,
+): void {
+  Atomics.add(words, fib + GENERATION, 1);
+  // Publish. Pairs with: the loads of `FibLookup.lookupRoute`.
+  Atomics.store(words, pointer, value);
+  // Before anything is retired or recycled. Pairs with: `FibLookup.generation`.
+  Atomics.add(words, fib + GENERATION, 1);
 }

@@ -26,11 +26,11 @@ import {
   rulesWords,
 } from "./_fib_rules.ts";
 import {
-  GENERATION,
   LOCK,
   NODE_CELLS,
   NODE_RULES,
   NODE_STRIDE,
+  publishChange,
   ROOT,
   ROOT_CELLS,
   ROOT_RULES,
@@ -56,8 +56,7 @@ interface Publication {
  * 1. The first allocates, expands and writes nodes that nobody can reach. It
  *    may end in a {@linkcode Shortage}, and begin again.
  * 2. The second cannot fail: it edits the rules, which nobody else looks at,
- *    publishes with one store, counts the generation up, and retires what has
- *    been replaced, in this order.
+ *    publishes with one store, and retires what has been replaced, in this order.
  */
 export class FibUpdate {
   readonly #m: Membership;
@@ -142,20 +141,12 @@ export class FibUpdate {
     // The second half.
     this.#reserve.commit();
     if (home !== 0) applyEdit(this.#words, home, edit);
-    this.#publish(pointer, value);
+    if (pointer !== 0) publishChange(this.#words, this.#fib, pointer, value);
     if (edit.old !== 0) this.#records.release(edit.old);
     const grown = (number !== 0 ? 1 : 0) - (edit.old !== 0 ? 1 : 0);
     if (grown !== 0) Atomics.add(this.#words, this.#fib + SIZE, grown);
     this.#cleanUp();
     return true;
-  }
-
-  #publish(pointer: Address, value: number): void {
-    if (pointer === 0) return;
-    // Publish: every node that the value leads to is complete. Pairs with: the loads of `FibLookup.lookupRoute`.
-    Atomics.store(this.#words, pointer, value);
-    // After the store and before anything is retired. Pairs with: `FibLookup.generation`.
-    Atomics.add(this.#words, this.#fib + GENERATION, 1);
   }
 
   #cleanUp(): void {

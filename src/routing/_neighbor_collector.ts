@@ -143,21 +143,21 @@ export class NeighborCollector {
   }
 
   #sweepChain(bucket: number, now: number, goal: number, age: number): number {
-    const { reader } = this.#membership;
     const words = this.#words;
     const header = this.#header;
     const lock = header + LOCKS + (bucket & LOCK_MASK);
     let freed = 0;
     if (!this.#hasCandidate(bucket, now, age)) return 0;
     this.#membership.lock(lock);
-    reader.enter();
-    let at = words[header + CHAINS] + bucket;
-    for (let node = words[at]; node !== 0 && freed < goal; node = words[at]) {
-      if (this.#isStale(node, now, age) && this.take(at, node)) freed++;
-      else at = node + NEXT;
+    try {
+      let at = words[header + CHAINS] + bucket;
+      for (let node = words[at]; node !== 0 && freed < goal; node = words[at]) {
+        if (this.#isStale(node, now, age) && this.take(at, node)) freed++;
+        else at = node + NEXT;
+      }
+    } finally {
+      this.#membership.unlock(lock);
     }
-    reader.exit();
-    this.#membership.unlock(lock);
     return freed;
   }
 
@@ -165,14 +165,13 @@ export class NeighborCollector {
   #hasCandidate(bucket: number, now: number, age: number): boolean {
     const { reader } = this.#membership;
     const words = this.#words;
-    reader.enter();
+    if (--reader.budget < 0) reader.refill();
     let node = words[words[this.#header + CHAINS] + bucket];
     while (
       node !== 0 &&
       (Atomics.load(words, node + REFERENCES) !== 0 ||
         !this.#isStale(node, now, age))
     ) node = words[node + NEXT];
-    reader.exit();
     return node !== 0;
   }
 

@@ -42,6 +42,9 @@ import { hashWords } from "./_route_hash.ts";
  * 3. An entry is unlinked only when its REFERENCES went from 0 to DEAD. Whoever
  *    has counted a reference may therefore use the entry without a section.
  * 4. ENTRIES counts newcomers before they are linked: it is never too small.
+ * 5. Whoever holds the lock of a chain needs no section: what is linked there
+ *    stays linked, by (1). All other walks are leaf reads of `Reader`, which
+ *    have no end that could be missed.
  */
 export class NeighborStore {
   readonly membership: Membership;
@@ -75,7 +78,7 @@ export class NeighborStore {
   }
 
   /**
-   * Finds an entry. The caller is in a section, or holds the chain's lock.
+   * Finds an entry. The caller is in a section or leaf read, or holds the chain's lock (5).
    *
    * @param address Its IPv4 address.
    * @param link Its interface.
@@ -102,11 +105,10 @@ export class NeighborStore {
    */
   hold(address: number, link: number, now: number): Address {
     const { reader } = this.membership;
-    reader.enter();
+    if (--reader.budget < 0) reader.refill();
     const found = this.find(address, link);
-    const held = found !== 0 && this.#tryHold(found);
-    reader.exit();
-    return held ? found : this.#make(address, link, now);
+    if (found !== 0 && this.#tryHold(found)) return found;
+    return this.#make(address, link, now);
   }
 
   #tryHold(node: Address): boolean {
@@ -183,19 +185,19 @@ export class NeighborStore {
     const bucket = this.#bucket(address, link);
     const lock = this.header + LOCKS + (bucket & LOCK_MASK);
     membership.lock(lock);
-    membership.reader.enter();
-    let entry = this.find(address, link);
-    if (entry === 0) {
+    try {
+      const entry = this.find(address, link);
+      if (entry !== 0) {
+        this.#tryHold(entry); // linked, and we have the lock: not dead (3)
+        return entry;
+      }
       words[node + NEXT] = words[this.#chains + bucket];
       // Publish (2). Pairs with: the load of the head in `find`.
       Atomics.store(words, this.#chains + bucket, node);
-      entry = node;
-    } else {
-      this.#tryHold(entry); // linked, and we have the lock: not dead (3)
+      return node;
+    } finally {
+      membership.unlock(lock);
     }
-    membership.reader.exit();
-    membership.unlock(lock);
-    return entry;
   }
 
   #writeLink(link: Address, high: number, low: number, now: number): void {
@@ -240,8 +242,8 @@ export class NeighborStore {
         this.#writeLink(link, high, low, now);
         // Publish. Pairs with: the dependent load in `read`.
         Atomics.store(words, node + LINK, link);
-        membership.retire(old);
         done = true;
+        membership.retire(old);
       } finally {
         membership.unlock(lock);
       }
@@ -268,16 +270,12 @@ export class NeighborStore {
     let used = false;
     try {
       membership.lock(lock);
-    } catch (error) {
-      membership.heap.free(failed);
-      throw error;
-    }
-    membership.reader.enter();
-    const node = this.find(address, link);
-    if (node !== 0) {
-      let at = this.#chains + bucket;
-      while (words[at] !== node) at = words[at] + NEXT;
-      if (!this.collector.take(at, node)) {
+      try {
+        const node = this.find(address, link);
+        if (node === 0) return false;
+        let at = this.#chains + bucket;
+        while (words[at] !== node) at = words[at] + NEXT;
+        if (this.collector.take(at, node)) return true;
         const old = words[node + LINK];
         const { high, low } = encodeLink(
           { high: 0, low: 0 },
@@ -288,18 +286,19 @@ export class NeighborStore {
         this.#writeLink(failed, high, low, now);
         // Publish. Pairs with: the dependent load in `read`.
         Atomics.store(words, node + LINK, failed);
-        membership.retire(old);
         used = true;
+        membership.retire(old);
+        return true;
+      } finally {
+        membership.unlock(lock);
       }
+    } finally {
+      if (!used) membership.heap.free(failed);
     }
-    membership.reader.exit();
-    membership.unlock(lock);
-    if (!used) membership.heap.free(failed);
-    return node !== 0;
   }
 
   /**
-   * Reads an entry. The caller is in a section.
+   * Reads an entry. The caller is in a section or leaf read.
    *
    * @param node The entry.
    * @returns What is known of it; the same object while that does not change.
@@ -327,11 +326,22 @@ export class NeighborStore {
    */
   peek(address: number, link: number): Neighbor | undefined {
     const { reader } = this.membership;
-    reader.enter();
+    if (--reader.budget < 0) reader.refill();
     const node = this.find(address, link);
-    const neighbor = node === 0 ? undefined : this.read(node);
-    reader.exit();
-    return neighbor;
+    return node === 0 ? undefined : this.read(node);
+  }
+
+  /**
+   * Reads an entry that the caller holds.
+   *
+   * @param node The entry.
+   * @returns What is known of it.
+   */
+  readHeld(node: Address): Neighbor {
+    const { reader } = this.membership;
+    // The entry stays, but what is known of it may be replaced.
+    if (--reader.budget < 0) reader.refill();
+    return this.read(node);
   }
 
   /**
@@ -344,10 +354,9 @@ export class NeighborStore {
     const words = this.#words;
     const all: Neighbor[] = [];
     for (let bucket = 0; bucket <= this.#mask; bucket++) {
-      reader.enter();
+      if (--reader.budget < 0) reader.refill();
       let node = words[this.#chains + bucket];
       for (; node !== 0; node = words[node + NEXT]) all.push(this.read(node));
-      reader.exit();
     }
     return all;
   }

@@ -210,24 +210,24 @@ export class RouteCollector {
   /** Takes out of a chain what may go; the expiry is halved with each entry kept. */
   #pruneChain(bucket: number, expiry: number, now: number): number {
     const table = this.#table;
-    const { reader } = table.membership;
     const words = this.#words;
     let at = table.chains + bucket;
     if (Atomics.load(words, at) === 0) return 0;
     let freed = 0;
     table.discipline.lock(bucket);
-    reader.enter();
-    for (let entry = words[at]; entry !== 0; entry = words[at]) {
-      if (this.#mayGo(entry, expiry, now)) {
-        table.unlink(at, entry);
-        freed++;
-      } else {
-        expiry >>= 1;
-        at = entry + NEXT;
+    try {
+      for (let entry = words[at]; entry !== 0; entry = words[at]) {
+        if (this.#mayGo(entry, expiry, now)) {
+          table.unlink(at, entry);
+          freed++;
+        } else {
+          expiry >>= 1;
+          at = entry + NEXT;
+        }
       }
+    } finally {
+      table.discipline.unlock(bucket);
     }
-    reader.exit();
-    table.discipline.unlock(bucket);
     return freed;
   }
 

@@ -1,29 +1,34 @@
 // A thread's counters: a line that it alone writes, so that counting is not what threads meet on.
 
+import type { Membership } from "../_membership.ts";
 import type { Address } from "../memory/arena.ts";
 import { COUNTER_WORDS, LOOKUPS, LOOKUPS_HIGH } from "./_route_layout.ts";
 
 /** The counters of a cache. */
 export class RouteCounters {
+  readonly #membership: Membership;
   readonly #words: Int32Array;
   readonly #base: Address;
   readonly #own: Address;
   readonly #threads: number;
 
-  constructor(words: Int32Array, base: Address, own: number, threads: number) {
-    this.#words = words;
+  constructor(membership: Membership, base: Address, threads: number) {
+    this.#membership = membership;
+    this.#words = membership.words;
     this.#base = base;
-    this.#own = base + own * COUNTER_WORDS;
+    this.#own = base + membership.index * COUNTER_WORDS;
     this.#threads = threads;
   }
 
   /**
-   * Counts.
+   * Counts. After the membership has ended, as in the rest of an operation in
+   * whose middle it did, nothing is counted: the line may be another thread's.
    *
    * @param what A counter of this thread.
    * @param by How much, from 0.
    */
   count(what: number, by = 1): void {
+    if (this.#membership.closed) return;
     const at = this.#own + what;
     Atomics.store(this.#words, at, this.#words[at] + by);
   }

@@ -6,6 +6,7 @@ import { HEADER_MAX_READERS } from "../_layout.ts";
 import { show } from "../memory/_codec.ts";
 import type { Address } from "../memory/arena.ts";
 import { checkOptions, openRoot } from "../structures/_open.ts";
+import { probeStack } from "../sync/_stack.ts";
 import { lookupOf } from "./fib.ts";
 import { toUnsigned } from "./_ipv4.ts";
 import { neighborsOf } from "./neighbor_table.ts";
@@ -81,6 +82,7 @@ export function openRouteTable(
   checkMember(membership, neighbors.membership, "neighbors");
   const clock = toClock(options.now, ACT);
   const shared = sharedOptions(options);
+  probeStack();
   const { words, heap } = membership;
   const header = openRoot(
     membership,

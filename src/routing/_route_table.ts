@@ -52,7 +52,12 @@ const LOOKUPS_PER_LOOK = 128;
  * 5. An entry has a copy of its route: no record of the Fib is looked at but in
  *    the section in which it was found. The copy is right as long as the Fib's
  *    generation is GENERATION, which was loaded *before* the lookup that it
- *    vouches for: the Fib publishes a change first and then moves its generation.
+ *    vouches for, and was even: the Fib moves its generation before it publishes a
+ *    change, to an odd number, which vouches for nothing, and again after it. So a
+ *    thread that has seen a change, in whatever way, does not get an older answer
+ *    from the cache. (As far as plain loads stay in order: on x86-64 always; an
+ *    ARM64 processor may load a generation early, past a lookup in the Fib
+ *    just before, but not past an `Atomics` access, a miss, or a turn.)
  * 6. A linked entry counts as one reference to its neighbour, which is therefore
  *    not collected. The reference is given back when the entry is disposed of.
  * 7. An entry is disposed of once: by whoever unlinks it if nothing holds it,
@@ -61,6 +66,9 @@ const LOOKUPS_PER_LOOK = 128;
  *    lies before this thread's idea of the present: once a tick at most in each
  *    thread, however hot the entry is. That idea comes from a look at the clock
  *    every 128 lookups and whenever the thread goes online.
+ * 9. Whoever holds the lock of a chain needs no section to walk it: what is
+ *    linked there stays linked, by (1). All other walks, and all looks into the
+ *    Fib, are leaf reads of `Reader`, which have no end that could be missed.
  */
 export class RouteTable {
   // As in RcuMap: not `#` fields, so that they can be folded.
@@ -103,12 +111,8 @@ export class RouteTable {
     this.clock = options.clock;
     this.discipline = options.discipline ??
       new RcuDiscipline(membership, header);
-    this.counters = new RouteCounters(
-      words,
-      words[header + COUNTERS],
-      membership.index,
-      options.threads,
-    );
+    const counters = words[header + COUNTERS];
+    this.counters = new RouteCounters(membership, counters, options.threads);
     this.collector = new RouteCollector(this);
     this.writer = new RouteWriter(this);
     this._mask = words[header + BUCKETS] - 1;
@@ -195,7 +199,7 @@ export class RouteTable {
         words[entry + TOS] === tos
       ) {
         // Plain: whoever sees an old generation reads the Fib as it was then, at a time within
-        // this section (5). Pairs with: the count in `FibUpdate` and `FibLoad`.
+        // this section (5). Pairs with: the counts in `publishChange`.
         if (
           words[entry + GENERATION] !== words[this._generation] &&
           !this.#revalidate(entry)
@@ -224,6 +228,8 @@ export class RouteTable {
    * @returns The time, in ticks.
    */
   lookAtClock(): number {
+    // A closed thread comes here with each lookup, as its budget is 0: none of them counts.
+    this.membership.assertOpen("look up a route");
     this.reportLookups();
     return this.#tick = ticksOf(this.clock);
   }
@@ -231,11 +237,11 @@ export class RouteTable {
   /** Writes this thread's latest lookups down. */
   reportLookups(): void {
     const lookups = LOOKUPS_PER_LOOK - this.#left;
-    if (lookups > 0) this.counters.countLookups(lookups);
-    this.#left = LOOKUPS_PER_LOOK;
     const revalidations = this.#revalidations;
-    if (revalidations > 0) this.counters.count(REVALIDATIONS, revalidations);
+    this.#left = LOOKUPS_PER_LOOK;
     this.#revalidations = 0;
+    if (lookups > 0) this.counters.countLookups(lookups);
+    if (revalidations > 0) this.counters.count(REVALIDATIONS, revalidations);
   }
 
   /** Whether an entry's route is still the Fib's; if so, says so in the entry. */
@@ -244,8 +250,11 @@ export class RouteTable {
     // Acquire: before the loads of the lookup (5), which are plain.
     const generation = Atomics.load(words, this._generation);
     if (this.#isMoved(entry)) return false;
-    // Late or not, this is a generation for which the route was right.
-    Atomics.store(words, entry + GENERATION, generation);
+    // Late or not, this is a generation for which the route was right; but while a change is being
+    // published it could be right for the table before it alone.
+    if ((generation & 1) === 0) {
+      Atomics.store(words, entry + GENERATION, generation);
+    }
     this.#revalidations++;
     return true;
   }
@@ -260,11 +269,12 @@ export class RouteTable {
   /**
    * Whether the Fib has another route for an entry's destination by now.
    *
-   * @param entry The entry, in a section.
+   * @param entry The entry. Its chain's lock is held.
    * @returns `true` if it has, or none.
    */
   isOutdated(entry: Address): boolean {
-    const words = this.words;
+    const { membership: { reader }, words } = this;
+    if (--reader.budget < 0) reader.refill();
     return Atomics.load(words, entry + GENERATION) !==
         Atomics.load(words, this._generation) && this.#isMoved(entry);
   }
@@ -338,19 +348,16 @@ export class RouteTable {
       const head = this.chains + bucket;
       if (Atomics.load(words, head) === 0) continue;
       discipline.lock(bucket);
-      membership.reader.enter();
-      let count = 0;
-      let entry = words[head];
-      Atomics.store(words, head, 0);
-      while (entry !== 0) {
-        const next = words[entry + NEXT];
-        this.#discard(entry);
-        entry = next;
-        count++;
+      try {
+        let entry = words[head];
+        while (entry !== 0) {
+          const next = words[entry + NEXT];
+          this.unlink(head, entry);
+          entry = next;
+        }
+      } finally {
+        discipline.unlock(bucket);
       }
-      Atomics.sub(words, this.header + ENTRIES, count);
-      membership.reader.exit();
-      discipline.unlock(bucket);
       membership.afterUpdate();
     }
   }

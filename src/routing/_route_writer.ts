@@ -2,6 +2,7 @@
 
 import { RcuMemoryError } from "../memory/errors.ts";
 import type { Address } from "../memory/arena.ts";
+import { vouchUnder } from "./_fib_lookup.ts";
 import { ticksSince } from "./_route_clock.ts";
 import {
   DESTINATION,
@@ -81,19 +82,15 @@ export class RouteWriter {
     const table = this.#table;
     const words = this.#words;
     const { reader } = table.membership;
-    reader.enter();
-    try {
-      // Acquire: before the loads of the lookup (5), which are plain.
-      const generation = Atomics.load(words, table.fib.generationAddress);
-      const number = table.fib.lookupRoute(destination);
-      if (number === 0) return undefined;
-      const fields = table.fib.fieldsOf(number);
-      const route = table.fib.routeAt(number)!;
-      const hop = hopOf(route, fields, destination);
-      return { generation, fields, route, hop };
-    } finally {
-      reader.exit();
-    }
+    if (--reader.budget < 0) reader.refill();
+    // Acquire: before the loads of the lookup (5), which are plain.
+    const generation = Atomics.load(words, table.fib.generationAddress);
+    const number = table.fib.lookupRoute(destination);
+    if (number === 0) return undefined;
+    const fields = table.fib.fieldsOf(number);
+    const route = table.fib.routeAt(number)!;
+    const hop = hopOf(route, fields, destination);
+    return { generation, fields, route, hop };
   }
 
   /**
@@ -138,7 +135,7 @@ export class RouteWriter {
       words[entry + SOURCE] = source;
       words[entry + INTERFACE] = link;
       words[entry + TOS] = tos;
-      words[entry + GENERATION] = fresh.generation;
+      words[entry + GENERATION] = vouchUnder(fresh.generation);
       words[entry + SERIAL] = this.#drawSerial();
       words[entry + NEIGHBOR] = neighbor;
       words[entry + LAST_USE] = now;
@@ -189,7 +186,6 @@ export class RouteWriter {
   #link(entry: Address, fields: RouteFields, now: number): Address {
     const table = this.#table;
     const words = this.#words;
-    const { reader } = table.membership;
     while (true) {
       const secret = Atomics.load(words, table.header + SECRET);
       const bucket = table.bucketUnder(
@@ -200,17 +196,17 @@ export class RouteWriter {
         words[entry + INTERFACE],
       );
       table.discipline.lock(bucket);
-      // Pairs with: the store in `renewSecret`. If it comes first, we start again; if we do, the
-      // renewal finds our entry when it gets the lock.
-      if (Atomics.load(words, table.header + SECRET) === secret) {
-        reader.enter();
-        const cached = this.#linkLocked(bucket, entry, fields, now);
-        this.serial = words[cached + SERIAL];
-        reader.exit();
+      try {
+        // Pairs with: the store in `renewSecret`. If it comes first, we start again; if we do, the
+        // renewal finds our entry when it gets the lock.
+        if (Atomics.load(words, table.header + SECRET) === secret) {
+          const cached = this.#linkLocked(bucket, entry, fields, now);
+          this.serial = words[cached + SERIAL];
+          return cached;
+        }
+      } finally {
         table.discipline.unlock(bucket);
-        return cached;
       }
-      table.discipline.unlock(bucket);
     }
   }
 

@@ -5,6 +5,7 @@ import type { Membership } from "../_membership.ts";
 import { show } from "../memory/_codec.ts";
 import { membershipOf, type Rcu } from "../rcu.ts";
 import { hideFields } from "../structures/_hide.ts";
+import { probeStack } from "../sync/_stack.ts";
 import { FibEntries } from "./_fib_entries.ts";
 import { FibLoad } from "./_fib_load.ts";
 import { FibLookup } from "./_fib_lookup.ts";
@@ -117,6 +118,7 @@ export class Fib implements Iterable<[prefix: string, route: Route]> {
         }`,
       );
     }
+    probeStack();
     return new Fib(
       membership,
       new FibLookup(membership, openFib(membership, name)),
@@ -157,6 +159,7 @@ export class Fib implements Iterable<[prefix: string, route: Route]> {
     const fields = { flags: 0, gateway: 0, interface: 0, metric: 0, mtu: 0 };
     encodeRoute(route, fields);
     this._membership.assertOpen("insert a prefix");
+    probeStack();
     this._update.insert(key, fields);
   }
 
@@ -187,6 +190,7 @@ export class Fib implements Iterable<[prefix: string, route: Route]> {
   delete(prefix: string | Prefix): boolean {
     const key = parsePrefix(prefix);
     this._membership.assertOpen("delete a prefix");
+    probeStack();
     return this._update.delete(key);
   }
 
@@ -248,6 +252,7 @@ export class Fib implements Iterable<[prefix: string, route: Route]> {
   get(prefix: string | Prefix): Route | undefined {
     const key = parsePrefix(prefix);
     this._membership.assertOpen("get a prefix");
+    probeStack();
     return new FibEntries(this._lookup).get(key);
   }
 
@@ -283,6 +288,7 @@ export class Fib implements Iterable<[prefix: string, route: Route]> {
   ): void {
     this._membership.assertOpen("load a table");
     checkIterable(entries, "load a table");
+    probeStack();
     const table = new FibLoad(this._membership, this._lookup.fib);
     try {
       table.build(entries);
@@ -319,6 +325,7 @@ export class Fib implements Iterable<[prefix: string, route: Route]> {
     const entries = new FibEntries(this._lookup);
     for (let octet = 0; octet < 256; octet++) {
       this._membership.assertOpen("list prefixes");
+      probeStack();
       for (const [key, route] of entries.list(octet)) {
         yield [formatPrefix(key), route];
       }

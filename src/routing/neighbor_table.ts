@@ -7,6 +7,7 @@ import type { Address } from "../memory/arena.ts";
 import { membershipOf, type Rcu } from "../rcu.ts";
 import { hideFields } from "../structures/_hide.ts";
 import { checkOptions, openRoot } from "../structures/_open.ts";
+import { probeStack } from "../sync/_stack.ts";
 import { LARGEST_U32, toIpv4, toUnsigned } from "./_ipv4.ts";
 import { FLUSH_PAUSE } from "./_neighbor_collector.ts";
 import {
@@ -264,6 +265,7 @@ export class NeighborTable implements Iterable<Neighbor> {
     checkOptions(options, "be those of a neighbor table", OPTIONS);
     const shared = sharedOptions(options);
     const clock = toClock(options.now, "open a neighbor table");
+    probeStack();
     const { words, heap } = membership;
     const header = openRoot(
       membership,
@@ -391,27 +393,27 @@ export class NeighborTable implements Iterable<Neighbor> {
       state,
       act,
     );
-    return this.#withEntry(ip, link, update, act);
+    return this.#withEntry(ip, link, [linkAddress, state], act);
   }
 
   #withEntry(
     ip: number,
     link: number,
-    update: NeighborUpdate | undefined,
+    update:
+      | [NeighborUpdate["linkAddress"], NeighborUpdate["state"]]
+      | undefined,
     act: string,
   ): Neighbor | undefined {
-    const { reader } = this.#membership;
+    probeStack();
     const store = this.#store;
     const node = store.hold(ip, link, ticksOf(store.clock));
     let neighbor: Neighbor | undefined;
     if (node !== 0) {
       try {
         if (update !== undefined) {
-          store.update(node, update.linkAddress, update.state, act);
+          store.update(node, ...update, act);
         }
-        reader.enter();
-        neighbor = store.read(node);
-        reader.exit();
+        neighbor = store.readHeld(node);
       } finally {
         store.release(node);
       }
@@ -448,7 +450,9 @@ export class NeighborTable implements Iterable<Neighbor> {
     const act = "delete a neighbor";
     this.#membership.assertOpen(act);
     const ip = toIpv4(address, act, "address");
-    const deleted = this.#store.remove(ip, toInterface(interface_, act));
+    const link = toInterface(interface_, act);
+    probeStack();
+    const deleted = this.#store.remove(ip, link);
     this.#membership.afterUpdate();
     return deleted;
   }
@@ -474,6 +478,7 @@ export class NeighborTable implements Iterable<Neighbor> {
    */
   collect(): number {
     this.#membership.assertOpen("collect neighbors");
+    probeStack();
     const freed = this.#store.collector.collect(ticksOf(this.#store.clock));
     this.#membership.afterUpdate();
     return freed;

@@ -7,6 +7,7 @@ import { show } from "../memory/_codec.ts";
 import type { Reader } from "../readers/_reader.ts";
 import { membershipOf, type Rcu } from "../rcu.ts";
 import { hideFields } from "../structures/_hide.ts";
+import { probeStack } from "../sync/_stack.ts";
 import type { Fib } from "./fib.ts";
 import { LARGEST_U32, toIpv4, toUnsigned } from "./_ipv4.ts";
 import type { NeighborTable } from "./neighbor_table.ts";
@@ -393,11 +394,11 @@ export class RouteCache {
   }
 
   /**
-   * As {@linkcode RouteCache.lookup}, for hot loops: numbers alone, of which the low
-   * 32 bits count (`value | 0`), unchecked. So each word may be passed
-   * unsigned, as in `lookup`, or signed: -1 and 4,294,967,295 are the same.
-   * Addresses from 128.0.0.0 on had better be passed signed (`address | 0`): V8
-   * may have to allocate larger ones.
+   * As {@linkcode RouteCache.lookup}, for hot loops: nothing is checked. What
+   * counts of each argument is `argument | 0`: the low 32 bits of a number, and 0 for
+   * `NaN`, `undefined`, or an address in dotted form. Addresses from 128.0.0.0
+   * on had better be passed as signed integers (`address | 0`): V8 may have to
+   * allocate larger ones.
    *
    * @param destination Where to; 32 bits, signed or unsigned.
    * @param source Where from, or 0; 32 bits, signed or unsigned.
@@ -430,6 +431,11 @@ export class RouteCache {
     tos: number,
     interface_: number,
   ): RouteResult | undefined {
+    // First: what is no number may run code of its own when it is made one.
+    destination |= 0;
+    source |= 0;
+    tos |= 0;
+    interface_ |= 0;
     const reader = this._reader;
     const table = this._table;
     table.countLookup();
@@ -437,10 +443,6 @@ export class RouteCache {
       table.lookAtClock();
       reader.refill();
     }
-    destination |= 0;
-    source |= 0;
-    tos |= 0;
-    interface_ |= 0;
     const bucket = table.bucketOf(destination, source, tos, interface_);
     const entry = table.find(bucket, destination, source, tos, interface_);
     if (entry === 0) return this.#miss(destination, source, tos, interface_);
@@ -454,6 +456,7 @@ export class RouteCache {
     tos: number,
     link: number,
   ): RouteResult | undefined {
+    probeStack();
     const fresh = this.#ask(destination);
     if (fresh === undefined) return undefined;
     const { writer } = this._table;
@@ -520,16 +523,19 @@ export class RouteCache {
       act,
       "interface",
     );
+    probeStack();
     while (true) {
       table.countLookup();
-      reader.enter();
+      if (--reader.budget < 0) {
+        table.lookAtClock();
+        reader.refill();
+      }
       const bucket = table.bucketOf(destination, source, tos, link);
       const entry = table.find(bucket, destination, source, tos, link);
-      const result = entry !== 0 && table.tryHold(entry)
-        ? this._results.at(entry)
-        : undefined;
-      reader.exit();
-      if (result !== undefined) return this.#holdOf(entry, result);
+      if (entry !== 0) {
+        const result = this._results.at(entry);
+        if (table.tryHold(entry)) return this.#holdOf(entry, result);
+      }
       const fresh = this.#ask(destination);
       if (fresh === undefined) return undefined;
       const made = table.writer.insert(destination, source, tos, link, fresh);
@@ -545,6 +551,7 @@ export class RouteCache {
       result,
       [Symbol.dispose]: () => {
         if (!held) return;
+        probeStack();
         held = false;
         this._table.letGo(entry);
         this._membership.afterUpdate();
@@ -576,6 +583,7 @@ export class RouteCache {
    */
   flush(): void {
     this._membership.assertOpen("flush a route cache");
+    probeStack();
     this._table.flush();
   }
 
@@ -602,6 +610,7 @@ export class RouteCache {
    */
   renewSecret(): void {
     this._membership.assertOpen("renew a secret");
+    probeStack();
     this._table.renewSecret();
   }
 
@@ -629,6 +638,7 @@ export class RouteCache {
    */
   collect(): number {
     this._membership.assertOpen("collect routes");
+    probeStack();
     const { collector, counters } = this._table;
     const before = counters.own(COLLECTED);
     collector.collect();
