@@ -98,8 +98,6 @@ export class Membership {
   readonly #nap: Address;
   readonly #onClose = new Set<() => void>();
   #closed = false;
-  #departing = false;
-  #left = false;
   /** Periods that overload had forced when this thread looked last. */
   #forced = 0;
   /** Whether it left the forcing to another thread then. */
@@ -195,9 +193,7 @@ export class Membership {
         onError: events.onError,
         onForced: (times) => this.#force(times),
         onSilence: () => events.onSilence?.(),
-        onIdle: () => {
-          if (this.#departing) this.#leave();
-        },
+        onEnd: () => this.#leave(),
       },
     );
     this.roots = new Roots(words, places.roots, this.heap, this.#owner);
@@ -318,10 +314,8 @@ export class Membership {
     heap.scavenge();
     let block = heap.tryAllocate(size);
     while (block === 0 && this.reader.depth === 0) {
-      // Offline, or two threads that wait for each other's blocks hold each other up. And a
-      // callback of the caller's may have closed the membership while we waited.
+      // Offline, or two threads that wait for each other's blocks hold each other up.
       this.reader.goOffline();
-      this.assertOpen("allocate");
       this.callbacks.adopt();
       this.callbacks.help(true);
       const own = this.callbacks.frees;
@@ -347,6 +341,8 @@ export class Membership {
         this.callbacks.doubt();
         Atomics.wait(this.words, this.#nap, 0, NAP);
       }
+      // Or the magazines are another thread's by now.
+      this.assertOpen("allocate");
       heap.scavenge();
       block = heap.tryAllocate(size);
     }
@@ -653,12 +649,13 @@ export class Membership {
     }
     this.#closed = true;
     globalThis.removeEventListener?.("error", this.#onUncaught);
-    this.reader.goOffline();
-    this.callbacks.finish();
     this.reader.close();
-    this.#departing = true;
-    this.callbacks.leave();
-    for (const hook of this.#onClose) hook();
+    try {
+      this.callbacks.finish();
+    } finally {
+      this.callbacks.leave();
+      for (const hook of this.#onClose) hook();
+    }
   }
 
   // An exception that nobody catches ends a worker at once: the microtask that would take it
@@ -699,9 +696,28 @@ export class Membership {
     callbacks.help(true);
   }
 
+  /**
+   * Gives the record back: the slot, the callback line, the magazines. From the
+   * last store here it may be another thread's, while code of this membership is
+   * still on the stack (a callback may close in the middle of an operation),
+   * queued, or waiting. None of it writes the record any more:
+   *
+   * 1. The slot: `reader.close()` stored 0 before the callbacks were left. After
+   *    that `goOnline` throws, the microtask at the end of the turn does nothing,
+   *    and the rest of `Reader` writes only while online, which it is never again.
+   * 2. The callback line: this is called when the thread has left its callbacks and
+   *    its last closure has been counted as done. Nothing more is enqueued: the
+   *    public calls and `allocate` assert that the membership is open, `retire` goes
+   *    to the orphans, `adopt` and `help` do nothing. Nothing more is invoked or
+   *    handed on: `processCallbacks` stops, and the timer has been stopped.
+   * 3. The magazines: the heap is detached, so that what is freed goes to the depot.
+   *    `tryAllocate` and `scavenge` are called only by who has made sure that the
+   *    membership is open since code of the user has run: under a lock, which
+   *    `lock` asserts and under which there is none, and in `allocate`.
+   * 4. The name was retired when the membership was closed, while it was open.
+   * 5. The word to nap on is written by nobody.
+   */
   #leave(): void {
-    if (this.#left) return;
-    this.#left = true;
     this.heap.detach();
     this.readers.unregister(this.index);
     // The reclaimer ends with the last other thread.
