@@ -7,7 +7,7 @@ import { Orphans } from "./callbacks/_orphans.ts";
 import { Throttle } from "./callbacks/_throttle.ts";
 import type { Detector } from "./grace_periods/_detector.ts";
 import { openDetector } from "./grace_periods/_detectors.ts";
-import { GracePeriods } from "./grace_periods/_grace_periods.ts";
+import { GracePeriods, turn } from "./grace_periods/_grace_periods.ts";
 import { Sequence } from "./grace_periods/_sequence.ts";
 import type { GracePeriodCookie } from "./grace_periods/cookie.ts";
 import {
@@ -43,7 +43,14 @@ import {
 
 // Deno loads some globals when they are first used and runs pending microtasks meanwhile, which may
 // be anybody's code. That must not happen under a lock: use them now.
-void [performance, setTimeout, clearTimeout, queueMicrotask, crypto];
+void [
+  performance,
+  setTimeout,
+  clearTimeout,
+  queueMicrotask,
+  crypto,
+  AbortController,
+];
 
 /** How long an allocation waits for frees that other threads have deferred, in ms. */
 const OTHERS_PATIENCE = 250;
@@ -440,8 +447,35 @@ export class Membership {
     const begin = performance.now();
     if (expedited) this.sequence.countExpedited();
     const cookie = this.periods.start();
-    if (!await this.periods.waitAsync(cookie, expedited, signal)) {
-      this.throwAborted("wait for a grace period", begin, signal!);
+    const ended = await this.#whileOpen(
+      signal,
+      (over) => this.periods.waitAsync(cookie, expedited, over),
+    );
+    if (ended) return;
+    this.assertOpen("wait for a grace period");
+    this.throwAborted("wait for a grace period", begin, signal!);
+  }
+
+  /**
+   * Waits, the event loop turning meanwhile, until the membership ends at most.
+   *
+   * @param signal What else ends the wait.
+   * @param wait Waits; its signal says when to stop.
+   */
+  async #whileOpen<T>(
+    signal: AbortSignal | undefined,
+    wait: (over: AbortSignal) => Promise<T>,
+  ): Promise<T> {
+    const over = new AbortController();
+    const end = () => over.abort();
+    const forget = this.onClose(end);
+    if (signal?.aborted) end();
+    signal?.addEventListener("abort", end);
+    try {
+      return await wait(over.signal);
+    } finally {
+      signal?.removeEventListener("abort", end);
+      forget();
     }
   }
 
@@ -473,19 +507,21 @@ export class Membership {
   async barrier(signal: AbortSignal | undefined): Promise<void> {
     const begin = performance.now();
     const done = this.#barrier();
-    let pause = 0;
-    while (!done()) {
-      if (signal?.aborted) {
-        this.throwAborted("finish a barrier", begin, signal);
+    await this.#whileOpen(signal, async (over) => {
+      let pause = 0;
+      while (!done()) {
+        if (signal?.aborted) {
+          this.throwAborted("finish a barrier", begin, signal);
+        }
+        const cookie = this.callbacks.waitsFor;
+        if (cookie !== undefined) {
+          await this.periods.waitAsync(cookie, false, over);
+        } else {
+          await turn(pause, over);
+          pause = Math.min(pause + 1, 10);
+        }
       }
-      const cookie = this.callbacks.waitsFor;
-      if (cookie !== undefined) {
-        await this.periods.waitAsync(cookie, false, signal);
-      } else {
-        await new Promise((resolve) => setTimeout(resolve, pause));
-        pause = Math.min(pause + 1, 10);
-      }
-    }
+    });
   }
 
   /** Takes note of what every thread has enqueued; the result says whether that is done. */
@@ -511,9 +547,15 @@ export class Membership {
         ((this.counters.done(reader) - goal) | 0) >= 0 ||
         this.counters.pending(reader) === 0
       );
+    // What it would wait for is other threads' once the membership has ended, be it by a callback.
+    const process = () => {
+      this.callbacks.processCallbacks();
+      this.assertOpen("finish a barrier");
+    };
     begin();
     return () => {
-      this.callbacks.processCallbacks();
+      this.assertOpen("finish a barrier");
+      process();
       let done = reached();
       if (done && !handedOver && this.handover !== undefined) {
         // What they have handed over is on the stack or with whoever took it, who will not hand
@@ -521,7 +563,7 @@ export class Membership {
         handedOver = true;
         this.callbacks.help(true);
         note();
-        this.callbacks.processCallbacks();
+        process();
         done = reached();
       }
       // A thread that closed meanwhile has left blocks behind, of which another one may have

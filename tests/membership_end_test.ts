@@ -1,6 +1,12 @@
 // A membership that ends, and code of it that is still on the stack, queued or waiting.
 
-import { assert, assertEquals, assertThrows } from "@std/assert";
+import {
+  assert,
+  assertEquals,
+  assertMatch,
+  assertRejects,
+  assertThrows,
+} from "@std/assert";
 import { Rcu, type RcuOptions } from "../mod.ts";
 import { membershipOf } from "../src/rcu.ts";
 import { assertAddsUp, assertLists } from "./_audit.ts";
@@ -90,5 +96,78 @@ Deno.test("an allocation in the middle of which a callback closes the Rcu takes 
   leaving.deferFree(leaving.memory.allocate(large));
   leaving.callRcu(() => leaving.close());
   assertThrows(() => leaving.memory.allocate(large), Error, "it is closed");
+  await assertAlone(rcu, live);
+});
+
+/** What becomes of a promise, as far as it has come. */
+function outcomeOf(promise: Promise<void>): { is: string } {
+  const outcome = { is: "pending" };
+  promise.then(
+    () => outcome.is = "resolved",
+    (error) => outcome.is = error.message,
+  );
+  return outcome;
+}
+
+function aWhile(): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, 20));
+}
+
+Deno.test("closing rejects a barrier that is pending, and the next owner of the record hears nothing of it", async () => {
+  using rcu = domain();
+  const { live } = rcu.memory.audit();
+  const { counters } = membershipOf(rcu, "test");
+  const reader = Rcu.attach(rcu.handle);
+  reader.addEventListener("error", (event) => event.preventDefault());
+  const section = reader.readLock();
+  const leaving = Rcu.attach(rcu.handle);
+  leaving.deferFree(leaving.memory.allocate(4));
+  const id = leaving.readerId;
+  const outcome = outcomeOf(leaving.barrier());
+  leaving.close();
+  // The block is an orphan now: the barrier must not adopt it in another one's name.
+  const next = Rcu.attach(rcu.handle);
+  assertEquals(next.readerId, id);
+  await aWhile();
+  next.deferFree(next.memory.allocate(4));
+  const { callbacks } = membershipOf(next, "test");
+  assertEquals(callbacks.pending, counters.pending(id));
+  assertMatch(outcome.is, /as the Rcu must be open: it is closed$/);
+  assertThrows(() => section[Symbol.dispose](), Error, "across an await");
+  await settle(rcu);
+  next.close();
+  reader.close();
+  await assertAlone(rcu, live);
+});
+
+Deno.test("closing rejects a wait for a grace period that is pending", async () => {
+  using rcu = domain();
+  rcu.addEventListener("error", (event) => event.preventDefault());
+  const leaving = Rcu.attach(rcu.handle);
+  const section = rcu.readLock();
+  const outcomes = [false, true].map((expedited) =>
+    outcomeOf(leaving.synchronize({ expedited }))
+  );
+  await aWhile();
+  leaving.close();
+  await aWhile();
+  for (const outcome of outcomes) {
+    assertMatch(outcome.is, /as the Rcu must be open: it is closed$/);
+  }
+  assertThrows(() => section[Symbol.dispose](), Error, "across an await");
+});
+
+Deno.test("a barrier in which a callback closes the Rcu is rejected, and adopts nothing", async () => {
+  using rcu = domain();
+  const { live } = rcu.memory.audit();
+  for (const wait of ["barrier", "barrierSync"] as const) {
+    const leaving = Rcu.attach(rcu.handle);
+    leaving.callRcu(() => leaving.close());
+    await assertRejects(
+      async () => await leaving[wait](),
+      Error,
+      "it is closed",
+    );
+  }
   await assertAlone(rcu, live);
 });
