@@ -7,7 +7,7 @@ import { Orphans } from "./callbacks/_orphans.ts";
 import { Throttle } from "./callbacks/_throttle.ts";
 import type { Detector } from "./grace_periods/_detector.ts";
 import { openDetector } from "./grace_periods/_detectors.ts";
-import { GracePeriods } from "./grace_periods/_grace_periods.ts";
+import { GracePeriods, turn } from "./grace_periods/_grace_periods.ts";
 import { Sequence } from "./grace_periods/_sequence.ts";
 import type { GracePeriodCookie } from "./grace_periods/cookie.ts";
 import {
@@ -43,7 +43,14 @@ import {
 
 // Deno loads some globals when they are first used and runs pending microtasks meanwhile, which may
 // be anybody's code. That must not happen under a lock: use them now.
-void [performance, setTimeout, clearTimeout, queueMicrotask, crypto];
+void [
+  performance,
+  setTimeout,
+  clearTimeout,
+  queueMicrotask,
+  crypto,
+  AbortController,
+];
 
 /** How long an allocation waits for frees that other threads have deferred, in ms. */
 const OTHERS_PATIENCE = 250;
@@ -101,8 +108,6 @@ export class Membership {
   readonly #nap: Address;
   readonly #onClose = new Set<() => void>();
   #closed = false;
-  #departing = false;
-  #left = false;
   /** Periods that overload had forced when this thread looked last. */
   #forced = 0;
   /** Whether it left the forcing to another thread then. */
@@ -198,9 +203,7 @@ export class Membership {
         onError: events.onError,
         onForced: (times) => this.#force(times),
         onSilence: () => events.onSilence?.(),
-        onIdle: () => {
-          if (this.#departing) this.#leave();
-        },
+        onEnd: () => this.#leave(),
       },
     );
     this.roots = new Roots(words, places.roots, this.heap, this.#owner);
@@ -321,10 +324,8 @@ export class Membership {
     heap.scavenge();
     let block = heap.tryAllocate(size);
     while (block === 0 && this.reader.depth === 0) {
-      // Offline, or two threads that wait for each other's blocks hold each other up. And a
-      // callback of the caller's may have closed the membership while we waited.
+      // Offline, or two threads that wait for each other's blocks hold each other up.
       this.reader.goOffline();
-      this.assertOpen("allocate");
       this.callbacks.adopt();
       this.callbacks.help(true);
       const own = this.callbacks.frees;
@@ -350,6 +351,8 @@ export class Membership {
         this.callbacks.doubt();
         Atomics.wait(this.words, this.#nap, 0, NAP);
       }
+      // Or the magazines are another thread's by now.
+      this.assertOpen("allocate");
       heap.scavenge();
       block = heap.tryAllocate(size);
     }
@@ -450,8 +453,35 @@ export class Membership {
     const begin = performance.now();
     if (expedited) this.sequence.countExpedited();
     const cookie = this.periods.start();
-    if (!await this.periods.waitAsync(cookie, expedited, signal)) {
-      this.throwAborted("wait for a grace period", begin, signal!);
+    const ended = await this.#whileOpen(
+      signal,
+      (over) => this.periods.waitAsync(cookie, expedited, over),
+    );
+    if (ended) return;
+    this.assertOpen("wait for a grace period");
+    this.throwAborted("wait for a grace period", begin, signal!);
+  }
+
+  /**
+   * Waits, the event loop turning meanwhile, until the membership ends at most.
+   *
+   * @param signal What else ends the wait.
+   * @param wait Waits; its signal says when to stop.
+   */
+  async #whileOpen<T>(
+    signal: AbortSignal | undefined,
+    wait: (over: AbortSignal) => Promise<T>,
+  ): Promise<T> {
+    const over = new AbortController();
+    const end = () => over.abort();
+    const forget = this.onClose(end);
+    if (signal?.aborted) end();
+    signal?.addEventListener("abort", end);
+    try {
+      return await wait(over.signal);
+    } finally {
+      signal?.removeEventListener("abort", end);
+      forget();
     }
   }
 
@@ -483,19 +513,21 @@ export class Membership {
   async barrier(signal: AbortSignal | undefined): Promise<void> {
     const begin = performance.now();
     const done = this.#barrier();
-    let pause = 0;
-    while (!done()) {
-      if (signal?.aborted) {
-        this.throwAborted("finish a barrier", begin, signal);
+    await this.#whileOpen(signal, async (over) => {
+      let pause = 0;
+      while (!done()) {
+        if (signal?.aborted) {
+          this.throwAborted("finish a barrier", begin, signal);
+        }
+        const cookie = this.callbacks.waitsFor;
+        if (cookie !== undefined) {
+          await this.periods.waitAsync(cookie, false, over);
+        } else {
+          await turn(pause, over);
+          pause = Math.min(pause + 1, 10);
+        }
       }
-      const cookie = this.callbacks.waitsFor;
-      if (cookie !== undefined) {
-        await this.periods.waitAsync(cookie, false, signal);
-      } else {
-        await new Promise((resolve) => setTimeout(resolve, pause));
-        pause = Math.min(pause + 1, 10);
-      }
-    }
+    });
   }
 
   /** Takes note of what every thread has enqueued; the result says whether that is done. */
@@ -521,9 +553,15 @@ export class Membership {
         ((this.counters.done(reader) - goal) | 0) >= 0 ||
         this.counters.pending(reader) === 0
       );
+    // What it would wait for is other threads' once the membership has ended, be it by a callback.
+    const process = () => {
+      this.callbacks.processCallbacks();
+      this.assertOpen("finish a barrier");
+    };
     begin();
     return () => {
-      this.callbacks.processCallbacks();
+      this.assertOpen("finish a barrier");
+      process();
       let done = reached();
       if (done && !handedOver && this.handover !== undefined) {
         // What they have handed over is on the stack or with whoever took it, who will not hand
@@ -531,7 +569,7 @@ export class Membership {
         handedOver = true;
         this.callbacks.help(true);
         note();
-        this.callbacks.processCallbacks();
+        process();
         done = reached();
       }
       // A thread that closed meanwhile has left blocks behind, of which another one may have
@@ -659,12 +697,13 @@ export class Membership {
     }
     this.#closed = true;
     globalThis.removeEventListener?.("error", this.#onUncaught);
-    this.reader.goOffline();
-    this.callbacks.finish();
     this.reader.close();
-    this.#departing = true;
-    this.callbacks.leave();
-    for (const hook of this.#onClose) hook();
+    try {
+      this.callbacks.finish();
+    } finally {
+      this.callbacks.leave();
+      for (const hook of this.#onClose) hook();
+    }
   }
 
   // An exception that nobody catches ends a worker at once: the microtask that would take it
@@ -705,9 +744,28 @@ export class Membership {
     callbacks.help(true);
   }
 
+  /**
+   * Gives the record back: the slot, the callback line, the magazines. From the
+   * last store here it may be another thread's, while code of this membership is
+   * still on the stack (a callback may close in the middle of an operation),
+   * queued, or waiting. None of it writes the record any more:
+   *
+   * 1. The slot: `reader.close()` stored 0 before the callbacks were left. After
+   *    that `goOnline` throws, the microtask at the end of the turn does nothing,
+   *    and the rest of `Reader` writes only while online, which it is never again.
+   * 2. The callback line: this is called when the thread has left its callbacks and
+   *    its last closure has been counted as done. Nothing more is enqueued: the
+   *    public calls and `allocate` assert that the membership is open, `retire` goes
+   *    to the orphans, `adopt` and `help` do nothing. Nothing more is invoked or
+   *    handed on: `processCallbacks` stops, and the timer has been stopped.
+   * 3. The magazines: the heap is detached, so that what is freed goes to the depot.
+   *    `tryAllocate` and `scavenge` are called only by who has made sure that the
+   *    membership is open since code of the user has run: under a lock, which
+   *    `lock` asserts and under which there is none, and in `allocate`.
+   * 4. The name was retired when the membership was closed, while it was open.
+   * 5. The word to nap on is written by nobody.
+   */
   #leave(): void {
-    if (this.#left) return;
-    this.#left = true;
     this.heap.detach();
     this.readers.unregister(this.index);
     // The reclaimer ends with the last other thread.

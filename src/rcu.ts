@@ -315,7 +315,7 @@ export class Rcu extends EventTarget implements Disposable {
    * @param options Whether to hurry, and a signal to give up.
    * @returns A promise that resolves then.
    * @throws {RcuStallError} If the signal is aborted first; its cause is the signal's reason.
-   * @throws {Error} Inside a read section, or if the membership is closed.
+   * @throws {Error} Inside a read section, or if the membership is closed, be it meanwhile.
    *
    * @example Unlink, wait, reuse
    * ```ts
@@ -506,7 +506,7 @@ export class Rcu extends EventTarget implements Disposable {
    * @param options A signal to give up.
    * @returns A promise that resolves then.
    * @throws {RcuStallError} If the signal is aborted first.
-   * @throws {Error} Inside a read section, or if the membership is closed.
+   * @throws {Error} Inside a read section, or if the membership is closed, be it meanwhile.
    *
    * @example Before taking stock
    * ```ts
@@ -792,7 +792,8 @@ export class Rcu extends EventTarget implements Disposable {
 
   /**
    * Ends the membership. What it deferred passes to other threads, its
-   * closures still run. The domain goes on; closing twice does nothing.
+   * closures still run. What still waits for a grace period, a barrier or a
+   * change is rejected. The domain goes on; closing twice does nothing.
    *
    * A worker must call this before `self.close()`, which stops it on the spot:
    *

@@ -207,7 +207,7 @@ Deno.test("a signal that is aborted later changes nothing", () =>
     patience.abort();
   }));
 
-Deno.test("a wait that is under way outlives the membership", () =>
+Deno.test("a wait that is under way ends with the membership", () =>
   withDomain(
     {},
     (rcu) =>
@@ -219,8 +219,9 @@ Deno.test("a wait that is under way outlives the membership", () =>
         const other = Rcu.attach(rcu.handle);
         const waiting = other.synchronize();
         other.close();
+        await assertRejects(() => waiting, Error, "it is closed");
         tell(words, 1);
-        await Promise.all([waiting, held]);
+        await held;
         await worker.call("leave");
       }),
   ));

@@ -44,8 +44,8 @@ export interface CallbackSettings {
   onForced(times: number): void;
   /** The reclaimer gives no sign of life. */
   onSilence(): void;
-  /** Nothing waits any more. */
-  onIdle(): void;
+  /** The thread has left and nothing of its own waits any more: its line is not written again. */
+  onEnd(): void;
 }
 
 /**
@@ -95,6 +95,8 @@ export class Callbacks {
   #quota = INTERVAL;
   #forceAt: number;
   #left = false;
+  /** The line may be another thread's by now. */
+  #ended = false;
   /** Ready callbacks wait for a later turn. */
   #plugged = false;
   #pause = SHORTEST_PAUSE;
@@ -264,7 +266,8 @@ export class Callbacks {
     this.#throttle?.watch(pending);
     // Twice at most: what a callback enqueues is for a later call, or a callback
     // that enqueues itself would never let go of the thread.
-    for (let pass = 0; pass < 2; pass++) {
+    // And no more once a callback has closed the membership and was the last to be done.
+    for (let pass = 0; pass < 2 && !this.#ended; pass++) {
       if (limited && this.#handsOver) this.#handOver();
       const wait = this.#wait;
       if (this.#nextCount > 0) {
@@ -386,15 +389,16 @@ export class Callbacks {
   #rest(): void {
     this.#throttle?.watch(this.pending);
     if (this.#closures === 0) this.#timer.keepAlive(false);
-    if (this.pending !== 0) return;
-    if (this.#left) this.#timer.stop();
-    this.#settings.onIdle();
+    if (!this.#left || this.pending !== 0 || this.#ended) return;
+    this.#ended = true;
+    this.#timer.stop();
+    this.#settings.onEnd();
   }
 
   #turn(): void {
     this.#plugged = false;
     this.#throttle?.replenish();
-    if (!this.#left) this.adopt();
+    this.adopt();
     this.processCallbacks(true);
     if (this.pending === 0) {
       this.#pause = SHORTEST_PAUSE;
@@ -404,8 +408,9 @@ export class Callbacks {
     this.#timer.start(this.#onTurn, this.#pause);
   }
 
-  /** Takes over what threads that left had deferred. */
+  /** Takes over what threads that left had deferred. Does nothing once this one has left. */
   adopt(): void {
+    if (this.#left) return;
     let block = this.#orphans.take((count) => this.#countEnqueued(count));
     while (block !== 0) {
       const tag = this.#heap.tagOf(block);
@@ -417,12 +422,14 @@ export class Callbacks {
   }
 
   /**
-   * Takes over what has been handed to the reclaimer and waits for it.
+   * Takes over what has been handed to the reclaimer and waits for it. Does
+   * nothing once this thread has left.
    *
    * @param wait Whether to wait for a thread that is doing so now: then, whatever
    * had been handed over before is counted as some thread's own afterwards.
    */
   help(wait: boolean): void {
+    if (this.#left) return;
     const taken = this.#handover?.take(
       wait,
       (count) => this.#countEnqueued(count),
@@ -457,7 +464,8 @@ export class Callbacks {
   }
 
   /**
-   * Hands every deferred block on. Closures stay: their periods need no record.
+   * Hands every deferred block on. Closures stay: the line is this thread's until
+   * they have run.
    */
   leave(): void {
     this.#left = true;

@@ -162,14 +162,21 @@ export class Reader {
     }
   }
 
-  /** Ends the read side for good. */
+  /**
+   * Ends the read side for good; no section is open. The slot is not written any
+   * more: {@linkcode goOnline} refuses, and everything else writes it only while online.
+   */
   close(): void {
+    // Whatever `online` says, as at the end of a turn.
+    this.online = true;
     this.goOffline();
     this.#closed = true;
   }
 
   readonly #endOfTurn = (): void => {
     this.#turnEndQueued = false;
+    // The slot may be another thread's by now.
+    if (this.#closed) return;
     if (this.depth === 0) {
       // Whatever `online` says: going online may have been cut short by an overflow of the stack.
       this.online = true;

@@ -1,0 +1,173 @@
+// A membership that ends, and code of it that is still on the stack, queued or waiting.
+
+import {
+  assert,
+  assertEquals,
+  assertMatch,
+  assertRejects,
+  assertThrows,
+} from "@std/assert";
+import { Rcu, type RcuOptions } from "../mod.ts";
+import { membershipOf } from "../src/rcu.ts";
+import { assertAddsUp, assertLists } from "./_audit.ts";
+import { settle } from "./_settle.ts";
+import { atEveryStep } from "./_steps.ts";
+
+function domain(options: RcuOptions = {}): Rcu {
+  return Rcu.create({
+    capacity: 2 ** 22,
+    maxReaders: 8,
+    debug: true,
+    ...options,
+  });
+}
+
+/** Asserts that nothing is left but one member and what is live. */
+async function assertAlone(rcu: Rcu, live: number): Promise<void> {
+  assertEquals(await settle(rcu), live);
+  const { callbacks, memory, readers } = rcu.stats();
+  assertEquals([callbacks.pending, memory.deferred, readers.length], [0, 0, 1]);
+  assertAddsUp(memory);
+  assertLists(rcu.memory.words);
+}
+
+Deno.test("the end of a turn in which its Rcu was closed takes no other thread's slot offline", async () => {
+  using rcu = domain();
+  const { live } = rcu.memory.audit();
+  const { readers, words } = membershipOf(rcu, "test");
+  const leaving = Rcu.attach(rcu.handle);
+  leaving.read(() => {});
+  leaving.close();
+  // Another thread gets the record, and goes online.
+  const { index } = readers.register()!;
+  assertEquals(index, leaving.readerId);
+  Atomics.store(words, readers.slot(index), 2);
+  await new Promise((resolve) => setTimeout(resolve));
+  assertEquals(Atomics.load(words, readers.slot(index)), 2);
+  Atomics.store(words, readers.slot(index), 0);
+  readers.unregister(index);
+  await assertAlone(rcu, live);
+});
+
+Deno.test("closing takes a slot offline that an overflow of the stack left online", () => {
+  using rcu = domain();
+  const { readers, words } = membershipOf(rcu, "test");
+  const leaving = Rcu.attach(rcu.handle);
+  Atomics.store(words, readers.slot(leaving.readerId), 2);
+  leaving.close();
+  assertEquals(Atomics.load(words, readers.slot(leaving.readerId)), 0);
+});
+
+Deno.test("a callback that closes its Rcu is the last that the record hears of it", async () => {
+  using rcu = domain();
+  const { live } = rcu.memory.audit();
+  const { reader, readers } = membershipOf(rcu, "test");
+  const leaving = Rcu.attach(rcu.handle);
+  const { callbacks } = membershipOf(leaving, "test");
+  const id = leaving.readerId;
+  // The callback waits for one period, a block for the next one.
+  const section = rcu.readLock();
+  leaving.callRcu(() => {
+    // While it closes, the block's period cannot end; then it does.
+    using _section = rcu.readLock();
+    leaving.close();
+  });
+  callbacks.processCallbacks();
+  leaving.deferFree(leaving.memory.allocate(4));
+  callbacks.processCallbacks();
+  section[Symbol.dispose]();
+  rcu.threadOffline();
+  // Nothing atomic is done once the record may be another thread's.
+  let steps = 0;
+  atEveryStep(() => callbacks.processCallbacks(), () => {
+    reader.checkQuiescentState();
+    if (!readers.isRegistered(id)) steps++;
+  });
+  assert(!readers.isRegistered(id));
+  assertEquals(steps, 0);
+  await assertAlone(rcu, live);
+});
+
+Deno.test("an allocation in the middle of which a callback closes the Rcu takes nothing", async () => {
+  using rcu = domain();
+  const { live } = rcu.memory.audit();
+  const leaving = Rcu.attach(rcu.handle);
+  const large = Math.floor(rcu.memory.audit().free / 4 * 0.9);
+  leaving.deferFree(leaving.memory.allocate(large));
+  leaving.callRcu(() => leaving.close());
+  assertThrows(() => leaving.memory.allocate(large), Error, "it is closed");
+  await assertAlone(rcu, live);
+});
+
+/** What becomes of a promise, as far as it has come. */
+function outcomeOf(promise: Promise<void>): { is: string } {
+  const outcome = { is: "pending" };
+  promise.then(
+    () => outcome.is = "resolved",
+    (error) => outcome.is = error.message,
+  );
+  return outcome;
+}
+
+function aWhile(): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, 20));
+}
+
+Deno.test("closing rejects a barrier that is pending, and the next owner of the record hears nothing of it", async () => {
+  using rcu = domain();
+  const { live } = rcu.memory.audit();
+  const { counters } = membershipOf(rcu, "test");
+  const reader = Rcu.attach(rcu.handle);
+  reader.addEventListener("error", (event) => event.preventDefault());
+  const section = reader.readLock();
+  const leaving = Rcu.attach(rcu.handle);
+  leaving.deferFree(leaving.memory.allocate(4));
+  const id = leaving.readerId;
+  const outcome = outcomeOf(leaving.barrier());
+  leaving.close();
+  // The block is an orphan now: the barrier must not adopt it in another one's name.
+  const next = Rcu.attach(rcu.handle);
+  assertEquals(next.readerId, id);
+  await aWhile();
+  next.deferFree(next.memory.allocate(4));
+  const { callbacks } = membershipOf(next, "test");
+  assertEquals(callbacks.pending, counters.pending(id));
+  assertMatch(outcome.is, /as the Rcu must be open: it is closed$/);
+  assertThrows(() => section[Symbol.dispose](), Error, "across an await");
+  await settle(rcu);
+  next.close();
+  reader.close();
+  await assertAlone(rcu, live);
+});
+
+Deno.test("closing rejects a wait for a grace period that is pending", async () => {
+  using rcu = domain();
+  rcu.addEventListener("error", (event) => event.preventDefault());
+  const leaving = Rcu.attach(rcu.handle);
+  const section = rcu.readLock();
+  const outcomes = [false, true].map((expedited) =>
+    outcomeOf(leaving.synchronize({ expedited }))
+  );
+  await aWhile();
+  leaving.close();
+  await aWhile();
+  for (const outcome of outcomes) {
+    assertMatch(outcome.is, /as the Rcu must be open: it is closed$/);
+  }
+  assertThrows(() => section[Symbol.dispose](), Error, "across an await");
+});
+
+Deno.test("a barrier in which a callback closes the Rcu is rejected, and adopts nothing", async () => {
+  using rcu = domain();
+  const { live } = rcu.memory.audit();
+  for (const wait of ["barrier", "barrierSync"] as const) {
+    const leaving = Rcu.attach(rcu.handle);
+    leaving.callRcu(() => leaving.close());
+    await assertRejects(
+      async () => await leaving[wait](),
+      Error,
+      "it is closed",
+    );
+  }
+  await assertAlone(rcu, live);
+});
