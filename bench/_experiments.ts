@@ -6,6 +6,7 @@ export const EXPERIMENTS: readonly Experiment[] = [
   (await import("./_read_side_experiment.ts")).readSide,
   (await import("./_map_experiment.ts")).map,
   (await import("./_fib_experiment.ts")).fib,
+  (await import("./_grace_period_experiment.ts")).gracePeriods,
   (await import("./_route_experiment.ts")).routeCache,
   (await import("./_open_close.ts")).openClose,
   (await import("./scaling_model.ts")).scalingModel,
