@@ -9,5 +9,6 @@ export const EXPERIMENTS: readonly Experiment[] = [
   (await import("./_grace_period_experiment.ts")).gracePeriods,
   (await import("./_route_experiment.ts")).routeCache,
   (await import("./_open_close.ts")).openClose,
+  (await import("./peers/_liburcu_experiment.ts")).liburcuPeer,
   (await import("./scaling_model.ts")).scalingModel,
 ];
