@@ -1,6 +1,5 @@
 /// <reference lib="deno.worker" />
 /** Runs the experiment that it is told by message, and says how far it is. */
-import { EXPERIMENTS } from "./_experiments.ts";
 import type { Request, Said } from "./_run.ts";
 
 self.onmessage = async ({ data }: MessageEvent<Request>) => {
@@ -9,6 +8,9 @@ self.onmessage = async ({ data }: MessageEvent<Request>) => {
 
 async function run({ name, quick }: Request): Promise<Said> {
   try {
+    // Not before the handler is there: whoever waits for a module at the top
+    // level meanwhile, as that one does, has messages arrive that nobody gets.
+    const { EXPERIMENTS } = await import("./_experiments.ts");
     const experiment = EXPERIMENTS.find((one) => one.name === name);
     if (experiment === undefined) throw new Error(`No experiment ${name}`);
     const findings = await experiment.run({

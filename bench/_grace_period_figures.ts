@@ -3,6 +3,7 @@
  * with few and many registered readers, all idle or one of them busy.
  */
 import { Rcu, RcuCell, type RcuHandle, type RcuOptions, u32 } from "../mod.ts";
+import { membershipOf } from "../src/rcu.ts";
 import {
   consume,
   type Contender,
@@ -17,7 +18,7 @@ const MODULE = import.meta.url;
 export type Detector = NonNullable<RcuOptions["detector"]>;
 
 /** The ways that are compared. */
-export const DETECTORS: readonly Detector[] = ["scan"];
+export const DETECTORS: readonly Detector[] = ["scan", "classic", "tree"];
 /** Readers registered beside the thread that waits. */
 export const READERS = [1, 8, 64];
 /** What the readers do meanwhile. */
@@ -25,13 +26,18 @@ export const STATES = ["idle", "busy"] as const;
 
 export type State = (typeof STATES)[number];
 
-/** What is timed. */
-export const OPERATIONS = [
+/** What is timed of what blocks the thread. */
+export const BLOCKING = [
   "synchronizeSync",
   "synchronizeSync, expedited",
+  "startPoll, and poll until it has ended",
   "deferFree and barrierSync",
   "deferFree",
 ] as const;
+/** And of what lets the event loop turn. */
+export const TURNING = ["synchronize", "synchronize, expedited"] as const;
+/** Those of which polls are counted, too. */
+export const POLLING = [BLOCKING[2], ...TURNING] as const;
 
 /** Waits of a run: many where one is too short for the clock. */
 const WAITS = { idle: 32, busy: 1 };
@@ -42,10 +48,38 @@ const READS = 1024;
 /** Words of a block. */
 const BLOCK = 4;
 
+/** How long each part takes, in ms, and how many rounds the last one has. */
+interface Length {
+  blocking: Record<State, number>;
+  /** Rounds that come before. */
+  warmUp: number;
+  turning: Record<State, number>;
+  /** What the reader does in a round, alone and beside waits. */
+  reading: number;
+  rounds: number;
+}
+
+const FULL: Length = {
+  blocking: { idle: 400, busy: 800 },
+  warmUp: 20,
+  turning: { idle: 50, busy: 250 },
+  reading: 20,
+  rounds: 7,
+};
+const QUICK: Length = {
+  blocking: { idle: 150, busy: 300 },
+  warmUp: 8,
+  turning: { idle: 30, busy: 100 },
+  reading: 8,
+  rounds: 5,
+};
+
 /** Nanoseconds a wait, or a free. */
 export interface GracePeriodFigures {
   /** By state, then by detector and operation: see {@linkcode title}. */
   series: Record<State, Series>;
+  /** How many polls a wait took, likewise. */
+  polls: Record<State, Series>;
   /** Reads a second of the busy reader, by detector: undisturbed, and beside endless waits. */
   reads: Record<string, { alone: number[]; besideWaits: number[] }>;
 }
@@ -153,11 +187,12 @@ function cellReader(rcu: Rcu): (count: number) => number {
   };
 }
 
-/** The operations of a domain, for `interleave`. */
-export function waits(
+/** The blocking operations of a domain, for `interleave`. */
+function waits(
   { detector, rcu }: Domain,
   state: State,
   before: () => void,
+  polls: Series,
 ): Contender[] {
   const count = WAITS[state];
   const blocks: number[] = [];
@@ -181,6 +216,18 @@ export function waits(
     },
   }, {
     operations: count,
+    before,
+    run: () => {
+      let polled = 0;
+      for (let i = 0; i < count; i++) {
+        const cookie = rcu.startPoll();
+        do polled++; while (!rcu.poll(cookie));
+      }
+      (polls[title(detector, POLLING[0])] ??= []).push(polled / count);
+      return polled;
+    },
+  }, {
+    operations: count,
     before: allocate(count),
     run: () => {
       for (let i = 0; i < count; i++) {
@@ -201,55 +248,123 @@ export function waits(
   }];
   return runs.map((run, n) => ({
     ...run,
-    name: title(detector, OPERATIONS[n]),
+    name: title(detector, BLOCKING[n]),
   }));
+}
+
+/** Waits that let the event loop turn, in turn. */
+async function waitInTurns(
+  domains: Domains,
+  state: State,
+  ms: number,
+  series: Series,
+  polls: Series,
+): Promise<void> {
+  const count = WAITS[state];
+  const end = performance.now() + ms;
+  for (let round = 0; round < FEWEST || performance.now() < end; round++) {
+    for (const domain of domains.all) {
+      const { detector, rcu } = domain;
+      domains.read(domain, state);
+      using polled = countPolls(rcu);
+      for (const operation of TURNING) {
+        const expedited = operation === TURNING[1];
+        polled.count = 0;
+        const start = performance.now();
+        for (let i = 0; i < count; i++) await rcu.synchronize({ expedited });
+        const took = performance.now() - start;
+        // The first rounds warm up.
+        if (round < WARM_UP) continue;
+        const name = title(detector, operation);
+        (series[name] ??= []).push(took * 1e6 / count);
+        (polls[name] ??= []).push(polled.count / count);
+      }
+    }
+  }
+}
+
+const WARM_UP = 3;
+const FEWEST = WARM_UP + 5;
+
+/** Counts how often a thread asks whether a period has ended. */
+function countPolls(rcu: Rcu): { count: number } & Disposable {
+  const { periods } = membershipOf(rcu, "count polls");
+  const counter = {
+    count: 0,
+    [Symbol.dispose]() {
+      Reflect.deleteProperty(periods, "poll");
+    },
+  };
+  const { poll } = periods;
+  periods.poll = (cookie) => {
+    counter.count++;
+    return poll.call(periods, cookie);
+  };
+  return counter;
 }
 
 /** All figures with so many readers. */
 export async function gracePeriodFigures(
-  readers: number,
+  { readers, quick }: { readers: number; quick: boolean },
 ): Promise<GracePeriodFigures> {
+  const { blocking, warmUp, turning, reading, rounds } = quick ? QUICK : FULL;
   await using domains = await Domains.open(readers);
-  const of = (state: State): Promise<Series> =>
-    interleave(
+  const series: Record<State, Series> = { idle: {}, busy: {} };
+  const polls: Record<State, Series> = { idle: {}, busy: {} };
+  for (const state of STATES) {
+    series[state] = await interleave(
       domains.all.flatMap((domain) =>
-        waits(domain, state, () => domains.read(domain, state))
+        waits(
+          domain,
+          state,
+          () => domains.read(domain, state),
+          polls[state],
+        )
       ),
-      { rounds: state === "idle" ? 101 : 401, warmUp: 40, budget: 1200 },
+      {
+        rounds: state === "idle" ? 101 : 401,
+        warmUp,
+        budget: blocking[state],
+      },
     );
-  const series = { idle: await of("idle"), busy: await of("busy") };
+  }
   const reads: GracePeriodFigures["reads"] = {};
   for (const domain of domains.all) {
-    reads[nameOf(domain.detector)] = disturb(domains, domain);
+    reads[nameOf(domain.detector)] = disturb(domains, domain, rounds, reading);
+  }
+  // Last: what counts the polls makes them slower, now and afterwards.
+  for (const state of STATES) {
+    const ms = turning[state];
+    await waitInTurns(domains, state, ms, series[state], polls[state]);
   }
   for (const domain of domains.all) {
     domains.read(domain, "idle");
     const { deferred } = domain.rcu.memory.audit();
     if (deferred !== 0) throw new Error(`${deferred} bytes are still deferred`);
   }
-  return { series, reads };
+  return { series, polls, reads };
 }
 
 /** What endless waiting does to the reader that is waited for. */
 function disturb(
   domains: Domains,
   domain: Domain,
+  rounds: number,
+  ms: number,
 ): { alone: number[]; besideWaits: number[] } {
-  const ROUNDS = 7;
-  const LENGTH = 50;
   const nap = new Int32Array(new SharedArrayBuffer(4));
   const rate = (work: (end: number) => void): number => {
     domains.read(domain, "busy");
     const before = domains.reads;
     const start = performance.now();
-    work(start + LENGTH);
+    work(start + ms);
     const took = performance.now() - start;
     return ((domains.reads - before) >>> 0) * 1000 / took;
   };
   const alone: number[] = [];
   const besideWaits: number[] = [];
-  for (let round = 0; round < ROUNDS; round++) {
-    alone.push(rate(() => Atomics.wait(nap, 0, 0, LENGTH)));
+  for (let round = 0; round < rounds; round++) {
+    alone.push(rate(() => Atomics.wait(nap, 0, 0, ms)));
     besideWaits.push(rate((end) => {
       while (performance.now() < end) domain.rcu.synchronizeSync();
     }));

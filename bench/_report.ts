@@ -1,6 +1,6 @@
 /** Showing how far a benchmark is, and what came out. */
 import { ProgressBar } from "@std/cli/unstable-progress-bar";
-import type { Experiment, RunOptions, Table } from "./_experiment.ts";
+import type { Bar, Experiment, RunOptions, Table } from "./_experiment.ts";
 import { consume, type Ratio } from "./_measure.ts";
 
 /** How far a benchmark is, on stderr: a bar on a terminal, else a line a step. */
@@ -87,6 +87,19 @@ export function table(rows: string[][]): string {
 export function shown({ head, rows, notes }: Table): string {
   const lines = table([head, ...rows]);
   return notes === undefined ? lines : `${lines}\n\n${notes}`;
+}
+
+/** Bars in text. */
+export function shownBars(bars: Bar[]): string {
+  return table([
+    ["what is to be reached", "measured", "bar", ""],
+    ...bars.map(({ what, measured, bar, met: reached }) => [
+      what,
+      measured,
+      bar,
+      met(reached),
+    ]),
+  ]);
 }
 
 /** Whether a bar is reached. */

@@ -8,7 +8,13 @@ import {
   SITUATIONS,
 } from "./_route_figures.ts";
 import { type Figures, routeFindings } from "./_route_report.ts";
-import { CONTENDERS, loadFib, SETTINGS } from "./_route_world.ts";
+import { measureSystems, SYSTEM_COUNT } from "./_route_systems.ts";
+import {
+  CONTENDERS,
+  type LoadedFib,
+  loadFib,
+  SETTINGS,
+} from "./_route_world.ts";
 
 /** How long each setting is measured. Times are in ms. */
 interface Length {
@@ -52,20 +58,27 @@ export const routeCache: Experiment = {
     "table overflows).",
   command: "deno task bench:all bench/route_cache_bench.ts",
   routes: true,
-  steps: () => 2 + SETTINGS.length * 3,
+  steps: ({ quick }) => ROUTE_STEPS + (quick ? 0 : SYSTEM_COUNT),
   async run(options) {
     using rcu = Rcu.create({ name: "measuring", capacity: 2 ** 28 });
-    const { lab, prefixes, figures } = await measureRoutes(rcu, options);
+    const { lab, loaded, figures } = await measureRoutes(rcu, options);
     await lab.close();
-    return routeFindings(prefixes, figures);
+    // The benchmark and a look are about the default, scan and immediate.
+    const systems = options.quick
+      ? []
+      : await measureSystems(loaded, options.onStep);
+    return routeFindings(loaded.prefixes.address.length, figures, systems);
   },
 };
+
+/** How many steps {@linkcode measureRoutes} has. */
+export const ROUTE_STEPS = 2 + SETTINGS.length * 3;
 
 /** Takes the figures; returns the laboratory of the last setting too, still open. */
 export async function measureRoutes(
   rcu: Rcu,
   { quick, onStep }: RunOptions,
-): Promise<{ lab: Lab; prefixes: number; figures: Figures[] }> {
+): Promise<{ lab: Lab; loaded: LoadedFib; figures: Figures[] }> {
   const length = quick ? QUICK : FULL;
   const loaded = await loadFib(rcu, onStep);
   const figures: Figures[] = [];
@@ -93,7 +106,7 @@ export async function measureRoutes(
       repeated,
     });
   }
-  return { lab: lab!, prefixes: loaded.prefixes.address.length, figures };
+  return { lab: lab!, loaded, figures };
 }
 
 function measureAll(

@@ -1,5 +1,7 @@
 /** Takes the figures of the route-cache benchmark. */
+import process from "node:process";
 import type { Rcu } from "../mod.ts";
+import { membershipOf } from "../src/rcu.ts";
 import {
   RouteCache,
   type RouteCacheStats,
@@ -57,6 +59,8 @@ export interface State {
 /** What RCU cost, with two workers and the updater. */
 export interface Overhead {
   costs: Cost[];
+  /** What of that the reclaimer's thread did; empty without one. */
+  reclaimer: Cost[];
   lookups: number;
   seconds: number;
   gracePeriods: number;
@@ -73,41 +77,80 @@ const LEAST_SHARE = 0.2;
 /** After how long a run with nothing left of a worker is given up, in ms. */
 const GIVE_UP = 200;
 
+/** Who is in a laboratory. */
+export interface LabOptions {
+  /** Those that are measured. @default {all of them} */
+  contenders?: readonly number[];
+  /** Whether the threads' event loops turn, as policies that use timers need it. @default {false} */
+  inTurns?: boolean;
+}
+
+/** The thread that reclaims, and what it has spent. */
+interface Reclaimer {
+  peer: Peer;
+  costs: SharedArrayBuffer;
+}
+
 /** The caches of a setting, and the threads that use them. */
 export class Lab {
   /** Runs that did not count. */
   repeated = 0;
   readonly #rcu: Rcu;
   readonly #world: World;
-  readonly #pairs: Pair[];
+  readonly #inTurns: boolean;
+  readonly #pairs: Map<number, Pair>;
   readonly #updater: Peer;
+  readonly #reclaimer: Reclaimer | undefined;
 
-  private constructor(rcu: Rcu, world: World, pairs: Pair[], updater: Peer) {
+  private constructor(
+    rcu: Rcu,
+    world: World,
+    inTurns: boolean,
+    pairs: Map<number, Pair>,
+    updater: Peer,
+    reclaimer: Reclaimer | undefined,
+  ) {
     this.#rcu = rcu;
     this.#world = world;
+    this.#inTurns = inTurns;
     this.#pairs = pairs;
     this.#updater = updater;
+    this.#reclaimer = reclaimer;
   }
 
   static async open(
     rcu: Rcu,
     loaded: LoadedFib,
     setting: number,
+    { contenders = [...CONTENDERS.keys()], inTurns = false }: LabOptions = {},
   ): Promise<Lab> {
     const world = makeWorld(rcu, loaded, setting);
+    const offloaded = membershipOf(rcu, "measure").handover !== undefined;
+    const reclaimer = offloaded ? await startReclaimer(world) : undefined;
     const pairs = await Promise.all(
-      CONTENDERS.map((_, contender) => startPair(world, contender)),
+      contenders.map(async (contender) =>
+        [contender, await startPair(world, contender, inTurns)] as const
+      ),
     );
-    const updater = await Peer.start(THREADS, "updatingPeer", { world });
-    return new Lab(rcu, world, pairs, updater);
+    const updater = await Peer.start(THREADS, "updatingPeer", {
+      world,
+      inTurns,
+    });
+    return new Lab(rcu, world, inTurns, new Map(pairs), updater, reclaimer);
+  }
+
+  #pair(contender: number): Pair {
+    const pair = this.#pairs.get(contender);
+    if (pair === undefined) throw new RangeError(`No contender ${contender}`);
+    return pair;
   }
 
   /** Has a contender run from now on, and nobody else. */
   select(contender: number, { workers, updater }: Situation, mode: Mode): void {
-    for (const [n, { peers }] of this.#pairs.entries()) {
+    for (const [n, { peers }] of this.#pairs) {
       if (n !== contender) { for (const peer of peers) peer.select(IDLE); }
     }
-    for (const [n, peer] of this.#pairs[contender].peers.entries()) {
+    for (const [n, peer] of this.#pair(contender).peers.entries()) {
       peer.select(n < workers ? taskOf(workers === 1, mode) : IDLE);
     }
     this.#updater.select(updater ? updateOf(contender) : IDLE);
@@ -116,18 +159,18 @@ export class Lab {
   /** Has everybody rest. */
   rest(): void {
     this.#updater.select(IDLE);
-    for (const { peers } of this.#pairs) {
+    for (const { peers } of this.#pairs.values()) {
       for (const peer of peers) peer.select(IDLE);
     }
   }
 
   /** Lets all contenders fill their caches, and their code be compiled. */
   warmUp(ms: number): void {
-    for (const contender of CONTENDERS.keys()) {
+    for (const contender of this.#pairs.keys()) {
       for (const workers of [1, 2]) {
         const mode = workers === 1 ? "search" : "whole";
         this.select(contender, { workers, updater: true }, mode);
-        nap(ms / 2 / CONTENDERS.length);
+        nap(ms / 2 / this.#pairs.size);
       }
     }
     this.rest();
@@ -156,7 +199,7 @@ export class Lab {
     mode: Mode,
     patience: number,
   ): { ns: number; found: number } {
-    const logs = this.#pairs[contender].logs.slice(0, situation.workers);
+    const logs = this.#pair(contender).logs.slice(0, situation.workers);
     const start = performance.now();
     for (;; this.repeated++) {
       this.select(contender, situation, mode);
@@ -178,7 +221,7 @@ export class Lab {
 
   /** The workers of a contender forward some batches each. */
   burst(contender: number, workers: number, batches: number): void {
-    this.#pairs[contender].burst.run(workers, batches);
+    this.#pair(contender).burst.run(workers, batches);
   }
 
   /** What the shared caches hold and have done, by contender. */
@@ -194,18 +237,44 @@ export class Lab {
     return states;
   }
 
+  /**
+   * Forwards for some ms under RCU, with two workers and the updater, and times
+   * no call.
+   */
+  forward(ms: number): Forwarded {
+    this.select(RCU, { workers: 2, updater: true }, "forward");
+    nap(ms / 3);
+    const { peers } = this.#pair(RCU);
+    const counts = peers.map((peer) => peer.count);
+    const usage = process.cpuUsage();
+    const start = performance.now();
+    nap(ms);
+    const lookups = countSince(peers, counts);
+    const took = performance.now() - start;
+    const { user, system } = process.cpuUsage(usage);
+    this.rest();
+    return {
+      rate: lookups * 1000 / took,
+      cpu: (user + system) * 1000 / lookups,
+    };
+  }
+
   /** Measures for some ms what RCU costs, in threads of their own. */
   async overhead(ms: number): Promise<Overhead> {
-    const costs = [0, 1, 2].map(createCosts);
-    const { peers } = await startPair(this.#world, RCU, costs);
+    const own = [0, 1, 2].map(createCosts);
+    const inTurns = this.#inTurns;
+    const { peers } = await startPair(this.#world, RCU, inTurns, own);
     const updater = await Peer.start(THREADS, "updatingPeer", {
       world: this.#world,
-      costs: costs[2],
+      inTurns,
+      costs: own[2],
     });
+    const others = this.#reclaimer === undefined ? [] : [this.#reclaimer.costs];
     for (const peer of peers) peer.select(taskOf(false, "forward"));
     updater.select(updateOf(RCU));
     nap(ms / 3);
-    const before = costs.map((buffer) => new Float64Array(buffer).slice());
+    const before = own.map(copyOf);
+    const othersBefore = others.map(copyOf);
     const counts = peers.map((peer) => peer.count);
     const periods = this.#rcu.stats().gracePeriods.completed;
     let pending = 0;
@@ -219,18 +288,22 @@ export class Lab {
       pending = Math.max(pending, callbacks.pending);
       deferred = Math.max(deferred, memory.deferred);
     }
-    const lookups = peers.reduce(
-      (sum, { count }, n) => sum + ((count - counts[n]) >>> 0),
-      0,
+    const lookups = countSince(peers, counts);
+    const costs = costsSince(
+      [...own, ...others],
+      [...before, ...othersBefore],
     );
-    const spent = costsSince(costs, before);
+    const reclaimer = others.length === 0
+      ? []
+      : costsSince(others, othersBefore);
     const completed = this.#rcu.stats().gracePeriods.completed - periods;
     this.#rcu.threadOffline();
     await Promise.all(
       [...peers, updater].map((peer) => peer[Symbol.asyncDispose]()),
     );
     return {
-      costs: spent,
+      costs,
+      reclaimer,
       lookups,
       seconds: took / 1000,
       gracePeriods: completed,
@@ -241,22 +314,52 @@ export class Lab {
 
   /** Ends all threads. */
   async close(): Promise<void> {
-    const peers = this.#pairs.flatMap(({ peers }) => peers);
+    const peers = this.#pairs.values().flatMap(({ peers }) => peers);
     await Promise.all(
       [this.#updater, ...peers].map((peer) => peer[Symbol.asyncDispose]()),
     );
+    await this.#reclaimer?.peer[Symbol.asyncDispose]();
   }
 
   /** Ends all threads without waiting. */
   stop(): void {
     this.#updater.stop();
-    for (const { peers } of this.#pairs) for (const peer of peers) peer.stop();
+    for (const { peers } of this.#pairs.values()) {
+      for (const peer of peers) peer.stop();
+    }
+    this.#reclaimer?.peer.stop();
   }
+}
+
+/** How forwarding went while no call was timed. */
+export interface Forwarded {
+  /** Lookups a second, of both workers. */
+  rate: number;
+  /** Processor time of all threads of the process for a lookup, in ns. */
+  cpu: number;
+}
+
+function countSince(peers: Peer[], counts: number[]): number {
+  return peers.reduce(
+    (sum, { count }, n) => sum + ((count - counts[n]) >>> 0),
+    0,
+  );
+}
+
+function copyOf(costs: SharedArrayBuffer): Float64Array {
+  return new Float64Array(costs).slice();
+}
+
+async function startReclaimer(world: World): Promise<Reclaimer> {
+  const costs = createCosts();
+  const peer = await Peer.start(THREADS, "reclaimingPeer", { world, costs });
+  return { peer, costs };
 }
 
 async function startPair(
   world: World,
   contender: number,
+  inTurns: boolean,
   costs?: SharedArrayBuffer[],
 ): Promise<Pair> {
   const logs = [0, 1].map(() => Log.create());
@@ -269,6 +372,7 @@ async function startPair(
         worker,
         logs,
         burst,
+        inTurns,
         ...(costs === undefined ? {} : { costs: costs[worker] }),
       })
     ),

@@ -10,18 +10,31 @@
  * that do nothing, inside one that calls them: what a call is charged for
  * nothing, and what its caller is, is taken off for each call. Some
  * of them would be compiled into their callers and now are not: that remains.
+ *
+ * Off, which it is unless {@linkcode instrument} is called, it costs nothing:
+ * nothing in `src/` knows of it. There is no counter there, no flag and no
+ * branch that asks for one; a thread that is not told to measure runs the
+ * functions as they were written, whatever other threads do, because each
+ * thread has classes of its own.
  */
 import { Callbacks } from "../src/callbacks/_callbacks.ts";
+import { Handover } from "../src/callbacks/_handover.ts";
+import { Timer } from "../src/callbacks/_timer.ts";
 import { GracePeriods } from "../src/grace_periods/_grace_periods.ts";
+import { ScanDetector } from "../src/grace_periods/_scan.ts";
+import { TreeDetector } from "../src/grace_periods/_tree.ts";
 import { Membership } from "../src/_membership.ts";
+import { Heap } from "../src/memory/_heap.ts";
 import { Reader } from "../src/readers/_reader.ts";
+
+type Method = (this: unknown, a: unknown, b: unknown, c: unknown) => unknown;
 
 /** A function, whether its calls are counted, and how long one takes at most, in ms. */
 interface Timed {
-  of: { prototype: object };
-  name: string;
   counted: boolean;
   most: number;
+  /** Puts what times it in its place. */
+  install(time: (method: Method) => Method): void;
 }
 
 /** No list is moved on, and nobody waits, in these: longer, and the thread had lost its core. */
@@ -30,12 +43,38 @@ const LONG = 1;
 /** `LONGEST_OVERLOAD_WAIT` is 64 ms. */
 const WAIT = 65;
 
+/** A method. */
 const on = (
   of: { prototype: object },
   name: string,
   most: number,
   counted = true,
-): Timed => ({ of, name, counted, most });
+): Timed => ({
+  counted,
+  most,
+  install(time) {
+    const methods = of.prototype as Record<string, Method>;
+    methods[name] = time(methods[name]);
+  },
+});
+
+/** What timers run: private, so it is found where it is handed to them. */
+const turns = (most: number): Timed => ({
+  counted: true,
+  most,
+  install(time) {
+    const { start } = Timer.prototype;
+    const known = new WeakMap<() => void, () => void>();
+    Timer.prototype.start = function (task, ms) {
+      let timed = known.get(task);
+      if (timed === undefined) {
+        timed = time(task) as () => void;
+        known.set(task, timed);
+      }
+      start.call(this, timed, ms);
+    };
+  },
+});
 
 /** Rows of the table, and what is in them. */
 const ROWS: readonly [name: string, functions: readonly Timed[]][] = [
@@ -59,6 +98,29 @@ const ROWS: readonly [name: string, functions: readonly Timed[]][] = [
   ["registerBatch", [
     on(GracePeriods, "registerBatch", SHORT),
     on(GracePeriods, "start", SHORT, false),
+  ]],
+  // `classic` is a tree of one node.
+  ["report, of the detector", [
+    on(ScanDetector, "report", SHORT),
+    on(TreeDetector, "report", SHORT),
+  ]],
+  ["passed, of the detector", [
+    on(ScanDetector, "passed", SHORT),
+    on(TreeDetector, "passed", SHORT),
+  ]],
+  ["turns of timers", [turns(LONG)]],
+  // To the reclaimer, and what that does for its loop.
+  ["handing over", [
+    on(Handover, "push", SHORT),
+    on(Handover, "wake", LONG, false),
+    on(Handover, "want", LONG, false),
+    on(Handover, "take", LONG, false),
+    on(Callbacks, "help", LONG, false),
+    on(Callbacks, "adopt", LONG, false),
+    on(Handover, "beat", SHORT, false),
+    on(Handover, "prepareToSleep", SHORT, false),
+    on(Handover, "sleep", LONG, false),
+    on(Heap, "flush", LONG, false),
   ]],
 ];
 
@@ -88,17 +150,15 @@ const costs = new Float64Array(CALIBRATED + 2 * FIELDS);
 let nestedTime = 0;
 let nestedCalls = 0;
 
-type Method = (this: unknown, a: unknown, b: unknown) => unknown;
-
 function timed(method: Method, n: number, most: number): Method {
   const at = n * FIELDS;
-  return function (a, b) {
+  return function (a, b, c) {
     const outerTime = nestedTime;
     const outerCalls = nestedCalls;
     nestedTime = 0;
     nestedCalls = 0;
     const start = performance.now();
-    const result = method.call(this, a, b);
+    const result = method.call(this, a, b, c);
     const took = performance.now() - start;
     const own = took - nestedTime;
     costs[at + CALLS]++;
@@ -120,9 +180,8 @@ function timed(method: Method, n: number, most: number): Method {
  * @returns What copies them there.
  */
 export function instrument(shared: SharedArrayBuffer): () => void {
-  for (const [n, { of, name, most }] of FUNCTIONS.entries()) {
-    const methods = of.prototype as Record<string, Method>;
-    methods[name] = timed(methods[name], n, most);
+  for (const [n, { install, most }] of FUNCTIONS.entries()) {
+    install((method) => timed(method, n, most));
   }
   const out = new Float64Array(shared);
   const { self, inner } = calibrate();
@@ -139,17 +198,17 @@ function calibrate(): { self: number; inner: number } {
   const nothing = timed((a) => a, FUNCTIONS.length, SHORT);
   const caller = timed(
     (a) => {
-      for (let i = 0; i < CALLED; i++) nothing.call(a, a, i);
+      for (let i = 0; i < CALLED; i++) nothing.call(a, a, i, i);
       return a;
     },
-    ROWS.length + 1,
+    FUNCTIONS.length + 1,
     1,
   );
   const own: number[] = [];
   const above: number[] = [];
   for (let round = 0; round < 200; round++) {
     costs.fill(0, CALIBRATED);
-    caller.call(undefined, 0, 0);
+    caller.call(undefined, 0, 0, 0);
     own.push(costs[CALIBRATED + TIME] / CALLED);
     above.push(costs[CALIBRATED + FIELDS + TIME] / CALLED);
   }
@@ -176,11 +235,11 @@ export function costsSince(
       const [time, kept, inner, calls] = [TIME, KEPT, INNER, CALLS].map((at) =>
         now[f * FIELDS + at] - before[n][f * FIELDS + at]
       );
+      if (counted) rows[row].calls += calls;
       if (kept === 0) continue;
       const ms = time - kept * now[CALIBRATED] - inner * now[CALIBRATED + 1];
       // Less than nothing is what the calibration can be wrong by.
       rows[row].ms += Math.max(ms, 0) * calls / kept;
-      if (counted) rows[row].calls += calls;
     }
   }
   return rows;

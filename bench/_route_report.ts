@@ -4,6 +4,11 @@ import { median, type Ratio, ratio } from "./_measure.ts";
 import { count, short, spread, table } from "./_report.ts";
 import type { Cell, Overhead, Situation, State } from "./_route_figures.ts";
 import { ROW_NAMES } from "./_route_overhead.ts";
+import {
+  systemChart,
+  type SystemFigures,
+  systemTables,
+} from "./_route_systems.ts";
 import { CHANGES_EVERY, RATE } from "./_route_threads.ts";
 import { BURST, FLOWS } from "./_route_traffic.ts";
 import { CONTENDERS, RCU, RW_LOCK, SETTINGS } from "./_route_world.ts";
@@ -41,8 +46,12 @@ function inText({ head, rows, notes }: Table): string {
 }
 
 /** The same, as data: what counts first. */
-export function routeFindings(prefixes: number, all: Figures[]): Findings {
-  return {
+export function routeFindings(
+  prefixes: number,
+  all: Figures[],
+  systems: SystemFigures[],
+): Findings {
+  const findings = {
     bars: all.flatMap(bars),
     tables: [
       { ...verdict(all), notes: introduction(prefixes, all) },
@@ -50,6 +59,11 @@ export function routeFindings(prefixes: number, all: Figures[]): Findings {
     ],
     charts: [searches(all), packets(all), work(all)],
   };
+  if (systems.length > 0) {
+    findings.tables.push(...systemTables(systems));
+    findings.charts.push(systemChart(systems));
+  }
+  return findings;
 }
 
 function tables(figures: Figures): Table[] {

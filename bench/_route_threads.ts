@@ -1,5 +1,5 @@
 /** What the threads of the route-cache benchmark run. */
-import { Rcu } from "../mod.ts";
+import { Rcu, runReclaimer } from "../mod.ts";
 import { Fib } from "../src/routing/fib.ts";
 import { consume } from "./_measure.ts";
 import { openRoutes, type Routes } from "./_route_contenders.ts";
@@ -13,7 +13,7 @@ import {
   routeTo,
   type World,
 } from "./_route_world.ts";
-import { obey, paced } from "./_workers.ts";
+import { obey, obeyInTurns, paced, untilStopped } from "./_workers.ts";
 
 /** What a forwarding thread does with its packets. */
 export const MODES = ["search", "whole", "forward", "burst"] as const;
@@ -33,15 +33,17 @@ export interface ForwarderOptions {
   /** The logs of both. */
   logs: SharedArrayBuffer[];
   burst: SharedArrayBuffer;
+  /** Whether its event loop turns. */
+  inTurns: boolean;
   /** Where the costs of RCU go, if they are to be measured. */
   costs?: SharedArrayBuffer;
 }
 
 /** A thread that forwards packets. */
-export function forwardingPeer(
-  { world, contender, worker, logs, burst, costs }: ForwarderOptions,
+export async function forwardingPeer(
+  { world, contender, worker, logs, burst, inTurns, costs }: ForwarderOptions,
   control: Int32Array,
-): void {
+): Promise<void> {
   const publish = costs === undefined ? () => {} : instrument(costs);
   using rcu = Rcu.attach(world.handle, {
     name: `${CONTENDERS[contender]}, ${worker}`,
@@ -57,7 +59,7 @@ export function forwardingPeer(
   const { whole, halves } = world.traffic;
   const together = navigator.hardwareConcurrency > 1;
   const bursts = new Burst(burst);
-  obey(control, (task) => {
+  await (inTurns ? obeyInTurns : obey)(control, (task) => {
     const alone = task > MODES.length;
     const packets = alone ? whole : halves[worker];
     const mode = MODES[(task - 1) % MODES.length];
@@ -177,6 +179,7 @@ export const CHANGES_EVERY = 10;
 /** What the updating thread is told. */
 export interface UpdaterOptions {
   world: World;
+  inTurns: boolean;
   costs?: SharedArrayBuffer;
 }
 
@@ -190,10 +193,10 @@ export function updateOf(contender: number): number {
  * brings in destinations that nobody has sent to yet; insertions that find the
  * cache too large collect. The private maps have nothing that it could get at.
  */
-export function updatingPeer(
-  { world, costs }: UpdaterOptions,
+export async function updatingPeer(
+  { world, inTurns, costs }: UpdaterOptions,
   control: Int32Array,
-): void {
+): Promise<void> {
   const publish = costs === undefined ? () => {} : instrument(costs);
   using rcu = Rcu.attach(world.handle, { name: "updater" });
   const caches = CONTENDERS.map((_, n) => openRoutes(rcu, world, n));
@@ -220,7 +223,7 @@ export function updatingPeer(
     links += caches[contender].lookup(newcomers[step % newcomers.length]);
     caches[contender].end();
   });
-  obey(control, (task) => {
+  await (inTurns ? obeyInTurns : obey)(control, (task) => {
     const done = work(task);
     // It naps between its steps, and a thread that naps must not hold up grace periods.
     rcu.threadOffline();
@@ -228,4 +231,22 @@ export function updatingPeer(
     return done;
   }, () => rcu.threadOffline());
   consume(links);
+}
+
+/** How often the reclaimer's costs are copied, in ms. */
+const PUBLISHED = 2;
+
+/** The thread that reclaims, if the policy is to have one; its costs are measured. */
+export async function reclaimingPeer(
+  { world, costs }: { world: World; costs: SharedArrayBuffer },
+  control: Int32Array,
+): Promise<void> {
+  const publish = instrument(costs);
+  const stop = new AbortController();
+  const { signal } = stop;
+  const ended = runReclaimer(world.handle, { signal });
+  // It ends by itself only if it fails.
+  await Promise.race([ended, untilStopped(control, PUBLISHED, publish)]);
+  stop.abort();
+  await ended;
 }

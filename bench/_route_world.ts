@@ -129,9 +129,11 @@ export interface LoadedFib {
   prefixes: AsnPrefixes;
   /** How many steps updaters have made: a new one goes on where the last one stopped. */
   steps: Int32Array;
+  /** What has been drawn already, by the size of the population. */
+  traffic: Map<number, Traffic>;
 }
 
-/** Loads all prefixes into the Fib. */
+/** Reads all prefixes and loads them into the Fib. */
 export async function loadFib(
   rcu: Rcu,
   onStep: (doing: string) => void,
@@ -139,9 +141,18 @@ export async function loadFib(
   onStep("reading the prefixes of @ip-location-db/asn");
   const prefixes = toPrefixes(await asnRanges());
   onStep(`loading ${prefixes.address.length.toLocaleString("en")} prefixes`);
+  return fillFib(rcu, { prefixes, traffic: new Map() });
+}
+
+/** Loads prefixes that have been read. */
+export function fillFib(
+  rcu: Rcu,
+  { prefixes, traffic }: Pick<LoadedFib, "prefixes" | "traffic">,
+): LoadedFib {
   Fib.open(rcu, "fib").load(entriesOf(prefixes));
   rcu.threadOffline();
-  return { prefixes, steps: new Int32Array(new SharedArrayBuffer(4)) };
+  const steps = new Int32Array(new SharedArrayBuffer(4));
+  return { prefixes, steps, traffic };
 }
 
 function* entriesOf(
@@ -156,7 +167,7 @@ function* entriesOf(
 /** Makes the caches of a setting. */
 export function makeWorld(
   rcu: Rcu,
-  { prefixes, steps }: LoadedFib,
+  { prefixes, steps, traffic: drawn }: LoadedFib,
   setting: number,
 ): World {
   const { cache, population } = SETTINGS[setting];
@@ -175,10 +186,12 @@ export function makeWorld(
   words.fill(0, mutex, mutex + LINE);
   membershipOf(rcu, "measure").heap.flush();
   rcu.threadOffline();
+  const traffic = drawn.get(population) ?? drawTraffic(prefixes, population);
+  drawn.set(population, traffic);
   return {
     handle: rcu.handle,
     setting,
-    traffic: drawTraffic(prefixes, population),
+    traffic,
     pairs,
     mutex,
     steps,

@@ -1,5 +1,7 @@
 /** Other threads for benchmarks: started before the clock, told what to do through a shared word. */
 
+import { setImmediate } from "node:timers";
+
 /** What a lab worker is asked to run: an exported function of a module. */
 export interface Job {
   module: string;
@@ -161,18 +163,50 @@ export function obey(
   work: (task: number) => number,
   rest: () => void,
 ): void {
-  while (true) {
-    const task = Atomics.load(control, WANTED);
-    if (Atomics.exchange(control, DOING, task) === STARTING) {
-      Atomics.notify(control, DOING);
-    }
-    if (task === STOP) return;
-    if (task === IDLE) {
-      rest();
-      Atomics.wait(control, WANTED, IDLE, 50);
-    } else {
-      Atomics.add(control, COUNT, work(task));
-    }
+  while (goOn(control, work, rest));
+}
+
+/** As {@linkcode obey}, but every call of `work` is in a turn of the event loop of its own. */
+export async function obeyInTurns(
+  control: Int32Array,
+  work: (task: number) => number,
+  rest: () => void,
+): Promise<void> {
+  // A timer would take a millisecond, and messages let timers starve.
+  while (goOn(control, work, rest)) await new Promise(setImmediate);
+}
+
+/** Does what is wanted, once; says whether to go on. */
+function goOn(
+  control: Int32Array,
+  work: (task: number) => number,
+  rest: () => void,
+): boolean {
+  const task = Atomics.load(control, WANTED);
+  if (Atomics.exchange(control, DOING, task) === STARTING) {
+    Atomics.notify(control, DOING);
+  }
+  if (task === STOP) return false;
+  if (task === IDLE) {
+    rest();
+    Atomics.wait(control, WANTED, IDLE, 50);
+  } else {
+    Atomics.add(control, COUNT, work(task));
+  }
+  return true;
+}
+
+/** The loop of a peer that works by itself: calls `act` every `ms` until the peer is to end. */
+export async function untilStopped(
+  control: Int32Array,
+  ms: number,
+  act: () => void,
+): Promise<void> {
+  Atomics.store(control, DOING, IDLE);
+  Atomics.notify(control, DOING);
+  while (Atomics.load(control, WANTED) !== STOP) {
+    await new Promise((resolve) => setTimeout(resolve, ms));
+    act();
   }
 }
 

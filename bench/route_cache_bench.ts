@@ -9,15 +9,15 @@
 import { Rcu } from "../mod.ts";
 import { consume } from "./_measure.ts";
 import { atFullLength, printAtEnd } from "./_report.ts";
-import { measureRoutes, routeCache } from "./_route_experiment.ts";
+import { measureRoutes, ROUTE_STEPS, routeCache } from "./_route_experiment.ts";
 import { report } from "./_route_report.ts";
 import { BATCH } from "./_route_traffic.ts";
 import { CONTENDERS, RCU, SETTINGS } from "./_route_world.ts";
 
 const rcu = Rcu.create({ name: "measuring", capacity: 2 ** 28 });
 
-const { lab, prefixes, figures } = await atFullLength(
-  routeCache,
+const { lab, loaded, figures } = await atFullLength(
+  { ...routeCache, steps: () => ROUTE_STEPS },
   (options) => measureRoutes(rcu, options),
 );
 
@@ -41,5 +41,5 @@ for (const workers of [2, 1]) {
   }
 }
 
-printAtEnd(() => report(prefixes, figures));
+printAtEnd(() => report(loaded.prefixes.address.length, figures));
 globalThis.addEventListener("unload", () => lab.stop());

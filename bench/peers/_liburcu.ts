@@ -11,8 +11,21 @@ export const LARGE = 1_000_000;
 
 /** All settings: every mode with both numbers of keys. */
 export const SETTINGS: Setting[] =
-  (["read", "store", "replace", "churn"] as const)
+  (["read", "update", "store", "replace", "churn"] as const)
     .flatMap((mode) => [SMALL, LARGE].map((keys) => ({ mode, keys })));
+
+/** For a look: what the bars are about, but for the one that takes longest to prepare. */
+export const QUICK_SETTINGS: Setting[] = SETTINGS.filter((setting) =>
+  isJudged(setting) && (setting.mode === "read" || setting.keys === SMALL)
+);
+
+/**
+ * Whether the bars are about a setting: lookups while nobody updates, and
+ * updates that do what a user of either library would to change a value.
+ */
+export function isJudged({ mode }: Setting): boolean {
+  return mode === "read" || mode === "update";
+}
 
 /** What is asked for: lookups and updates a second, in times those of liburcu. */
 export const BARS = {
@@ -22,6 +35,7 @@ export const BARS = {
 
 /** Eleven rounds of a fifth of a second for each: a minute in all. */
 export const TURNS: Turns = { rounds: 11, warmUp: 2, ms: 200 };
+export const QUICK_TURNS: Turns = { rounds: 5, warmUp: 1, ms: 60 };
 
 /**
  * Measures settings, each in a thread and a process of its own.

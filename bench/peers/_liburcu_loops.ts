@@ -7,8 +7,19 @@
  */
 import { f64, type Rcu, RcuMap, u32 } from "../../mod.ts";
 
-/** What the updater does: see `liburcu.c`, which has the same ones. */
-export type Mode = "read" | "store" | "replace" | "churn";
+/**
+ * What the updater does; but for `update`, see `liburcu.c`.
+ *
+ * `update` is what a user of either library writes to change a value of 32 bits: a `set` here, which
+ * stores in place and under a lock; there a new entry in place of the old one, which `call_rcu`
+ * frees (`cds_lfht_add_replace`, the table's own way, and what the program calls `replace`).
+ */
+export type Mode = "read" | "update" | "store" | "replace" | "churn";
+
+/** What the other program calls a mode. */
+export function modeOfLiburcu(mode: Mode): string {
+  return mode === "update" ? "replace" : mode;
+}
 
 /** The map of a mode: for `replace` one whose values are in blocks, which are reclaimed. */
 export function openMap(rcu: Rcu, mode: Mode): RcuMap<number, number> {

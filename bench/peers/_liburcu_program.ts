@@ -1,5 +1,5 @@
 /** liburcu's table in a process of its own: building the program, and talking to it. */
-import type { Mode } from "./_liburcu_loops.ts";
+import { type Mode, modeOfLiburcu } from "./_liburcu_loops.ts";
 
 /** What a benchmark beside liburcu needs; each is asked for before it is used. */
 const PERMISSIONS = ["run", "write"] as const;
@@ -27,7 +27,7 @@ export class Missing {
   }
 
   toString(): string {
-    return `liburcu: skipped for want of ${this.what}; to measure it: ` +
+    return `it needs ${this.what}; to measure it: ` +
       "apt-get install -y gcc liburcu-dev && deno task bench:peers " +
       "(--allow-read --allow-run --allow-write)";
   }
@@ -173,7 +173,7 @@ export class LiburcuTable implements AsyncDisposable {
     const { keys, values, first, lookups, updates, seed } = data;
     const table = new LiburcuTable(
       new Deno.Command(path, {
-        args: [mode],
+        args: [modeOfLiburcu(mode)],
         stdin: "piped",
         stdout: "piped",
         stderr: "inherit",
