@@ -6,9 +6,12 @@ import {
   assertStrictEquals,
   assertThrows,
 } from "@std/assert";
+import { stub } from "@std/testing/mock";
 import fc from "fast-check";
 import { Rcu, RcuMap, RcuMemoryError, u32 } from "../mod.ts";
+import { membershipOf } from "../src/rcu.ts";
 import { Fib, lookupOf } from "../src/routing/fib.ts";
+import { RECORDS } from "../src/routing/_fib_trie.ts";
 import type { Prefix, Route } from "../src/routing/route.ts";
 import { assertLists, withDomain } from "./_audit.ts";
 import { Oracle, type OraclePrefix, prefixOf, routeOf } from "./_fib_oracle.ts";
@@ -22,6 +25,12 @@ import { withWorkers } from "./_workers.ts";
 const A = routeOf(1);
 const B = routeOf(2);
 const C = routeOf(3);
+
+/** How many routes a Fib counts references to. */
+function recordsOf(fib: Fib): number {
+  const { fib: at, membership } = lookupOf(fib, "test");
+  return membership.words[at + RECORDS];
+}
 
 /** Runs a scenario with a Fib, and asserts that nothing of what it held is left. */
 async function withFib(
@@ -292,6 +301,73 @@ Deno.test("load() that fails leaves the table and the memory as they were", asyn
     );
     assertEquals(rcu.memory.audit().live, live);
     assertEquals([...fib], [["10.0.0.0/8", A]]);
+  });
+});
+
+Deno.test("load() whose entries close the Rcu frees all of it, and throws what they threw", async () => {
+  await withFib(async (fib, rcu) => {
+    fib.insert("10.0.0.0/8", A);
+    await rcu.barrier();
+    const { live } = rcu.memory.audit();
+    const load = (end: (member: Rcu) => void) => {
+      const member = Rcu.attach(rcu.handle);
+      Fib.open(member, "fib").load(function* (): Generator<[string, Route]> {
+        for (let i = 0; i < 20; i++) yield [`10.${i}.0.0/16`, routeOf(i)];
+        end(member);
+      }());
+    };
+    assertThrows(() => load((member) => member.close()), Error, "closed");
+    const own = new Error("my own");
+    try {
+      load((member) => {
+        member.close();
+        throw own;
+      });
+      assert(false);
+    } catch (error) {
+      assertStrictEquals(error, own);
+    }
+    await rcu.barrier();
+    assertEquals(rcu.memory.audit().live, live);
+    assertEquals(recordsOf(fib), 1);
+  });
+});
+
+Deno.test("insert() in whose middle a callback closes the Rcu lets go of its route", async () => {
+  await withFib((fib, rcu) => {
+    fib.insert("10.1.2.0/24", A);
+    const member = Rcu.attach(rcu.handle);
+    const m = membershipOf(member, "test");
+    const theirs = Fib.open(member, "fib");
+    using stubs = new DisposableStack();
+    stubs.use(stub(m.heap, "tryAllocate", () => 0));
+    stubs.use(stub(m, "allocate", () => {
+      member.close();
+      m.assertOpen("allocate");
+      return 0;
+    }));
+    assertThrows(() => theirs.insert("10.1.2.3/32", B), Error, "allocate");
+    assertEquals([fib.size, recordsOf(fib)], [1, 1]);
+  });
+});
+
+Deno.test("an insertion that fails reports its own error, whatever becomes of the lock", async () => {
+  await withFib((fib, rcu) => {
+    const m = membershipOf(rcu, "test");
+    const own = new Error("no memory, say");
+    using stubs = new DisposableStack();
+    stubs.use(stub(m.heap, "tryAllocate", () => {
+      stubs.use(stub(m, "lockToCleanUp", () => {
+        throw new Error("its holder is stuck");
+      }));
+      throw own;
+    }));
+    try {
+      fib.insert("10.1.2.3/32", A);
+      assert(false);
+    } catch (error) {
+      assertStrictEquals(error, own);
+    }
   });
 });
 

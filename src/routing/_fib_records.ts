@@ -106,11 +106,26 @@ export class RouteRecords {
    */
   drop(numbers: Iterable<RouteNumber>): void {
     const m = this.#m;
-    m.lock(this.#fib + LOCK);
+    m.lockToCleanUp(this.#fib + LOCK);
     try {
       for (const number of numbers) this.release(number);
     } finally {
       m.unlock(this.#fib + LOCK);
+    }
+  }
+
+  /**
+   * Gives references back after an error, also where the membership has ended. That error
+   * is what the caller has to hear of: if the lock cannot be had, because a thread
+   * that is stuck holds it and nobody can update the table, they stay counted.
+   *
+   * @param numbers What {@linkcode hold} returned.
+   */
+  abandon(numbers: Iterable<RouteNumber>): void {
+    try {
+      this.drop(numbers);
+    } catch {
+      // As said above.
     }
   }
 
