@@ -371,6 +371,161 @@ Deno.test("an insertion that fails reports its own error, whatever becomes of th
   });
 });
 
+// Numbers and their memory
+
+/** Lets another member pass a quiescent state whenever this thread naps. */
+function passInNaps(other: Rcu): Disposable {
+  return stub(Atomics, "wait", () => {
+    other.quiescentState();
+    return "timed-out";
+  });
+}
+
+function fill(rcu: Rcu): () => void {
+  const taken: number[] = [];
+  for (let size = 2 ** 16; size >= 4; size >>= 1) {
+    try {
+      while (true) taken.push(rcu.memory.allocate(size));
+    } catch (error) {
+      assert(error instanceof RcuMemoryError);
+    }
+  }
+  return () => taken.splice(0).forEach((block) => rcu.memory.free(block));
+}
+
+Deno.test("in full memory a route waits for the number of an earlier one, beside readers that pass", async () => {
+  await withFib((fib, rcu) => {
+    for (let i = 0; i < 32; i++) fib.insert(`10.${i}.0.0/16`, routeOf(i));
+    rcu.barrierSync();
+    const empty = fill(rcu);
+    using other = Rcu.attach(rcu.handle);
+    const theirs = Fib.open(other, "fib");
+    {
+      using _naps = passInNaps(other);
+      for (let i = 0; i < 1000; i++) {
+        theirs.lookup("10.0.0.1");
+        fib.insert(`10.${i % 32}.0.0/16`, routeOf(100 + i));
+      }
+    }
+    assertEquals(fib.lookup("10.7.0.1"), routeOf(100 + 999));
+    empty();
+  }, { capacity: 2 ** 21 });
+});
+
+Deno.test("in full memory a route that waits in vain for a number says who is in the way", async () => {
+  await withFib((fib, rcu) => {
+    for (let i = 0; i < 32; i++) fib.insert(`10.${i}.0.0/16`, routeOf(i));
+    rcu.barrierSync();
+    using other = Rcu.attach(rcu.handle, { name: "slow" });
+    const empty = fill(rcu);
+    const replace = () => {
+      for (let i = 0; i < 200; i++) {
+        fib.insert(`10.${i % 32}.0.0/16`, routeOf(100 + i));
+      }
+    };
+    {
+      using _section = other.readLock();
+      const { size } = fib;
+      assertThrows(replace, RcuMemoryError, `("slow") holds the grace period`);
+      assertEquals(fib.size, size);
+    }
+    other.threadOffline();
+    replace();
+    empty();
+  }, { capacity: 2 ** 21, stallTimeout: 50 });
+});
+
+Deno.test("beside readers that pass, replacing a route takes no more and more memory", async () => {
+  await withFib((fib, rcu) => {
+    fib.insert("10.0.0.0/16", A);
+    rcu.barrierSync();
+    const { live } = rcu.memory.audit();
+    using other = Rcu.attach(rcu.handle);
+    const theirs = Fib.open(other, "fib");
+    using _naps = passInNaps(other);
+    for (let i = 0; i < 5000; i++) {
+      theirs.lookup("10.0.0.1");
+      fib.insert("10.0.0.0/16", routeOf(i));
+    }
+    assertEquals(rcu.memory.audit().live, live);
+  });
+});
+
+Deno.test("what routes have taken beside a section that lasts is given back after it, and not before", async () => {
+  await withFib((fib, rcu) => {
+    fib.insert("10.0.0.0/16", A);
+    rcu.barrierSync();
+    const { live } = rcu.memory.audit();
+    using other = Rcu.attach(rcu.handle);
+    const theirs = Fib.open(other, "fib");
+    const lookup = lookupOf(theirs, "test");
+    fib.load(
+      Array.from(
+        { length: 3000 },
+        (_, i): [Prefix, Route] => [
+          { address: i * 2 ** 16, length: 16 },
+          routeOf(i),
+        ],
+      ),
+    );
+    {
+      using _section = other.readLock();
+      const number = lookup.lookupRoute(2999 * 2 ** 16);
+      assert(number > 2048);
+      for (let i = 0; i < 5000; i++) fib.insert("10.0.0.0/16", routeOf(i));
+      fib.load([["10.0.0.0/16", A]]);
+      assert(rcu.memory.audit().live > live);
+      // Not what was freed, which is poisoned.
+      assertEquals(lookup.routeAt(number), routeOf(2999));
+    }
+    other.threadOffline();
+    rcu.barrierSync();
+    for (let i = 0; i < 5; i++) fib.insert("10.0.0.0/16", routeOf(i));
+    rcu.barrierSync();
+    assertEquals(rcu.memory.audit().live, live);
+    assertEquals(theirs.lookup("10.0.0.1"), routeOf(4));
+  }, { capacity: 2 ** 23 });
+});
+
+Deno.test("a load() that fails for want of memory gives it all back", async () => {
+  await withFib((fib, rcu) => {
+    fib.insert("10.0.0.0/8", A);
+    rcu.barrierSync();
+    const { live } = rcu.memory.audit();
+    const entries = function* (): Generator<[Prefix, Route]> {
+      for (let i = 0; i < 60_000; i++) {
+        yield [{ address: i * 2 ** 16 + 1, length: 32 }, routeOf(i)];
+      }
+    };
+    assertThrows(() => fib.load(entries()), RcuMemoryError);
+    assertEquals(rcu.memory.audit().live, live);
+    assertEquals(fib.lookup("10.0.0.1"), A);
+  });
+});
+
+Deno.test("numbers are found right while their memory comes and goes", async () => {
+  await withFib((fib, rcu) => {
+    using other = Rcu.attach(rcu.handle);
+    const theirs = Fib.open(other, "fib");
+    for (let round = 0; round < 30; round++) {
+      const count = [1, 40, 200, 700][round % 4];
+      const route = (i: number) => routeOf(1000 * round + i);
+      fib.load(
+        Array.from({ length: count }, (_, i): [Prefix, Route] => [
+          { address: i * 2 ** 16, length: 16 },
+          route(i),
+        ]),
+      );
+      for (let i = 0; i < count; i++) {
+        assertEquals(theirs.lookup(i * 2 ** 16), route(i));
+        assertEquals(fib.lookup(i * 2 ** 16 + 9), route(i));
+      }
+      other.threadOffline();
+      assertEquals(recordsOf(fib), count);
+    }
+  });
+});
+
 Deno.test("the entries come out in order of address, then length", async () => {
   await withFib((fib) => {
     const texts = [

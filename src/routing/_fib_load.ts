@@ -113,6 +113,7 @@ export class FibLoad {
     } finally {
       m.unlock(fib + LOCK);
     }
+    this.#records.settle();
   }
 
   /** Frees what has not been published, also where the membership has ended meanwhile. */

@@ -157,6 +157,7 @@ export class FibUpdate {
     const grown = (number !== 0 ? 1 : 0) - (edit.old !== 0 ? 1 : 0);
     if (grown !== 0) Atomics.add(this.#words, this.#fib + SIZE, grown);
     this.#cleanUp();
+    if (edit.old !== 0) this.#records.tidy();
     return true;
   }
 
