@@ -36,6 +36,7 @@ import { ReaderTable } from "./readers/_slots.ts";
 import {
   acquire,
   holderOf,
+  isHeldBy,
   lockOwner,
   release,
   tryAcquire,
@@ -255,18 +256,29 @@ export class Membership {
   lock(address: Address): void {
     // The caller's own code may have closed the membership in the middle of an update.
     this.assertOpen("take a lock");
+    this.lockToCleanUp(address);
+  }
+
+  /**
+   * Takes a lock of a structure to undo what an operation has begun in whose
+   * middle the membership may have ended. No other thread has the same name as a
+   * holder, not even one that has got the record.
+   *
+   * @param address The lock.
+   */
+  lockToCleanUp(address: Address): void {
     if (!tryAcquire(this.words, address, this.#owner)) this.#lockSlow(address);
   }
 
   #lockSlow(address: Address): void {
-    if (holderOf(this.words, address) === this.index) {
+    if (isHeldBy(this.words, address, this.#owner)) {
       throw new Error("Cannot take a lock that this thread holds already");
     }
     if (this.reader.depth === 0) this.reader.goOffline();
     if (!acquire(this.words, address, this.#owner, this.stallTimeout)) {
       const holder = holderOf(this.words, address);
       // Free after all, at the last moment.
-      if (holder < 0) return this.lock(address);
+      if (holder < 0) return this.lockToCleanUp(address);
       const reader = this.#describe(holder, this.stallTimeout, 0);
       throw new RcuStallError(
         `Cannot take a lock within ${this.stallTimeout} ms: ${

@@ -6,9 +6,12 @@ import {
   assertStrictEquals,
   assertThrows,
 } from "@std/assert";
+import { stub } from "@std/testing/mock";
 import fc from "fast-check";
 import { Rcu, RcuMap, RcuMemoryError, u32 } from "../mod.ts";
+import { membershipOf } from "../src/rcu.ts";
 import { Fib, lookupOf } from "../src/routing/fib.ts";
+import { RECORDS } from "../src/routing/_fib_trie.ts";
 import type { Prefix, Route } from "../src/routing/route.ts";
 import { assertLists, withDomain } from "./_audit.ts";
 import { Oracle, type OraclePrefix, prefixOf, routeOf } from "./_fib_oracle.ts";
@@ -22,6 +25,12 @@ import { withWorkers } from "./_workers.ts";
 const A = routeOf(1);
 const B = routeOf(2);
 const C = routeOf(3);
+
+/** How many routes a Fib counts references to. */
+function recordsOf(fib: Fib): number {
+  const { fib: at, membership } = lookupOf(fib, "test");
+  return membership.words[at + RECORDS];
+}
 
 /** Runs a scenario with a Fib, and asserts that nothing of what it held is left. */
 async function withFib(
@@ -292,6 +301,228 @@ Deno.test("load() that fails leaves the table and the memory as they were", asyn
     );
     assertEquals(rcu.memory.audit().live, live);
     assertEquals([...fib], [["10.0.0.0/8", A]]);
+  });
+});
+
+Deno.test("load() whose entries close the Rcu frees all of it, and throws what they threw", async () => {
+  await withFib(async (fib, rcu) => {
+    fib.insert("10.0.0.0/8", A);
+    await rcu.barrier();
+    const { live } = rcu.memory.audit();
+    const load = (end: (member: Rcu) => void) => {
+      const member = Rcu.attach(rcu.handle);
+      Fib.open(member, "fib").load(function* (): Generator<[string, Route]> {
+        for (let i = 0; i < 20; i++) yield [`10.${i}.0.0/16`, routeOf(i)];
+        end(member);
+      }());
+    };
+    assertThrows(() => load((member) => member.close()), Error, "closed");
+    const own = new Error("my own");
+    try {
+      load((member) => {
+        member.close();
+        throw own;
+      });
+      assert(false);
+    } catch (error) {
+      assertStrictEquals(error, own);
+    }
+    await rcu.barrier();
+    assertEquals(rcu.memory.audit().live, live);
+    assertEquals(recordsOf(fib), 1);
+  });
+});
+
+Deno.test("insert() in whose middle a callback closes the Rcu lets go of its route", async () => {
+  await withFib((fib, rcu) => {
+    fib.insert("10.1.2.0/24", A);
+    const member = Rcu.attach(rcu.handle);
+    const m = membershipOf(member, "test");
+    const theirs = Fib.open(member, "fib");
+    using stubs = new DisposableStack();
+    stubs.use(stub(m.heap, "tryAllocate", () => 0));
+    stubs.use(stub(m, "allocate", () => {
+      member.close();
+      m.assertOpen("allocate");
+      return 0;
+    }));
+    assertThrows(() => theirs.insert("10.1.2.3/32", B), Error, "allocate");
+    assertEquals([fib.size, recordsOf(fib)], [1, 1]);
+  });
+});
+
+Deno.test("an insertion that fails reports its own error, whatever becomes of the lock", async () => {
+  await withFib((fib, rcu) => {
+    const m = membershipOf(rcu, "test");
+    const own = new Error("no memory, say");
+    using stubs = new DisposableStack();
+    stubs.use(stub(m.heap, "tryAllocate", () => {
+      stubs.use(stub(m, "lockToCleanUp", () => {
+        throw new Error("its holder is stuck");
+      }));
+      throw own;
+    }));
+    try {
+      fib.insert("10.1.2.3/32", A);
+      assert(false);
+    } catch (error) {
+      assertStrictEquals(error, own);
+    }
+  });
+});
+
+// Numbers and their memory
+
+/** Lets another member pass a quiescent state whenever this thread naps. */
+function passInNaps(other: Rcu): Disposable {
+  return stub(Atomics, "wait", () => {
+    other.quiescentState();
+    return "timed-out";
+  });
+}
+
+function fill(rcu: Rcu): () => void {
+  const taken: number[] = [];
+  for (let size = 2 ** 16; size >= 4; size >>= 1) {
+    try {
+      while (true) taken.push(rcu.memory.allocate(size));
+    } catch (error) {
+      assert(error instanceof RcuMemoryError);
+    }
+  }
+  return () => taken.splice(0).forEach((block) => rcu.memory.free(block));
+}
+
+Deno.test("in full memory a route waits for the number of an earlier one, beside readers that pass", async () => {
+  await withFib((fib, rcu) => {
+    for (let i = 0; i < 32; i++) fib.insert(`10.${i}.0.0/16`, routeOf(i));
+    rcu.barrierSync();
+    const empty = fill(rcu);
+    using other = Rcu.attach(rcu.handle);
+    const theirs = Fib.open(other, "fib");
+    {
+      using _naps = passInNaps(other);
+      for (let i = 0; i < 1000; i++) {
+        theirs.lookup("10.0.0.1");
+        fib.insert(`10.${i % 32}.0.0/16`, routeOf(100 + i));
+      }
+    }
+    assertEquals(fib.lookup("10.7.0.1"), routeOf(100 + 999));
+    empty();
+  }, { capacity: 2 ** 21 });
+});
+
+Deno.test("in full memory a route that waits in vain for a number says who is in the way", async () => {
+  await withFib((fib, rcu) => {
+    for (let i = 0; i < 32; i++) fib.insert(`10.${i}.0.0/16`, routeOf(i));
+    rcu.barrierSync();
+    using other = Rcu.attach(rcu.handle, { name: "slow" });
+    const empty = fill(rcu);
+    const replace = () => {
+      for (let i = 0; i < 200; i++) {
+        fib.insert(`10.${i % 32}.0.0/16`, routeOf(100 + i));
+      }
+    };
+    {
+      using _section = other.readLock();
+      const { size } = fib;
+      assertThrows(replace, RcuMemoryError, `("slow") holds the grace period`);
+      assertEquals(fib.size, size);
+    }
+    other.threadOffline();
+    replace();
+    empty();
+  }, { capacity: 2 ** 21, stallTimeout: 50 });
+});
+
+Deno.test("beside readers that pass, replacing a route takes no more and more memory", async () => {
+  await withFib((fib, rcu) => {
+    fib.insert("10.0.0.0/16", A);
+    rcu.barrierSync();
+    const { live } = rcu.memory.audit();
+    using other = Rcu.attach(rcu.handle);
+    const theirs = Fib.open(other, "fib");
+    using _naps = passInNaps(other);
+    for (let i = 0; i < 5000; i++) {
+      theirs.lookup("10.0.0.1");
+      fib.insert("10.0.0.0/16", routeOf(i));
+    }
+    assertEquals(rcu.memory.audit().live, live);
+  });
+});
+
+Deno.test("what routes have taken beside a section that lasts is given back after it, and not before", async () => {
+  await withFib((fib, rcu) => {
+    fib.insert("10.0.0.0/16", A);
+    rcu.barrierSync();
+    const { live } = rcu.memory.audit();
+    using other = Rcu.attach(rcu.handle);
+    const theirs = Fib.open(other, "fib");
+    const lookup = lookupOf(theirs, "test");
+    fib.load(
+      Array.from(
+        { length: 3000 },
+        (_, i): [Prefix, Route] => [
+          { address: i * 2 ** 16, length: 16 },
+          routeOf(i),
+        ],
+      ),
+    );
+    {
+      using _section = other.readLock();
+      const number = lookup.lookupRoute(2999 * 2 ** 16);
+      assert(number > 2048);
+      for (let i = 0; i < 5000; i++) fib.insert("10.0.0.0/16", routeOf(i));
+      fib.load([["10.0.0.0/16", A]]);
+      assert(rcu.memory.audit().live > live);
+      // Not what was freed, which is poisoned.
+      assertEquals(lookup.routeAt(number), routeOf(2999));
+    }
+    other.threadOffline();
+    rcu.barrierSync();
+    for (let i = 0; i < 5; i++) fib.insert("10.0.0.0/16", routeOf(i));
+    rcu.barrierSync();
+    assertEquals(rcu.memory.audit().live, live);
+    assertEquals(theirs.lookup("10.0.0.1"), routeOf(4));
+  }, { capacity: 2 ** 23 });
+});
+
+Deno.test("a load() that fails for want of memory gives it all back", async () => {
+  await withFib((fib, rcu) => {
+    fib.insert("10.0.0.0/8", A);
+    rcu.barrierSync();
+    const { live } = rcu.memory.audit();
+    const entries = function* (): Generator<[Prefix, Route]> {
+      for (let i = 0; i < 60_000; i++) {
+        yield [{ address: i * 2 ** 16 + 1, length: 32 }, routeOf(i)];
+      }
+    };
+    assertThrows(() => fib.load(entries()), RcuMemoryError);
+    assertEquals(rcu.memory.audit().live, live);
+    assertEquals(fib.lookup("10.0.0.1"), A);
+  });
+});
+
+Deno.test("numbers are found right while their memory comes and goes", async () => {
+  await withFib((fib, rcu) => {
+    using other = Rcu.attach(rcu.handle);
+    const theirs = Fib.open(other, "fib");
+    for (let round = 0; round < 30; round++) {
+      const count = [1, 40, 200, 700][round % 4];
+      const route = (i: number) => routeOf(1000 * round + i);
+      fib.load(
+        Array.from({ length: count }, (_, i): [Prefix, Route] => [
+          { address: i * 2 ** 16, length: 16 },
+          route(i),
+        ]),
+      );
+      for (let i = 0; i < count; i++) {
+        assertEquals(theirs.lookup(i * 2 ** 16), route(i));
+        assertEquals(fib.lookup(i * 2 ** 16 + 9), route(i));
+      }
+      other.threadOffline();
+      assertEquals(recordsOf(fib), count);
+    }
   });
 });
 

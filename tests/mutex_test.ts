@@ -219,3 +219,25 @@ Deno.test("a thread that waits for a lock is offline and holds up no grace perio
         rcu.memory.free(lock);
       }),
   ));
+
+Deno.test("a thread does not take for its own lock what another one of its slot holds", () => {
+  using rcu = Rcu.create({
+    capacity: 2 ** 21,
+    maxReaders: 2,
+    stallTimeout: 20,
+  });
+  const block = rcu.memory.allocate(1);
+  rcu.memory.words[block] = 0;
+  const first = Rcu.attach(rcu.handle);
+  const held = membershipOf(first, "test");
+  first.close();
+  held.lockToCleanUp(block);
+  using second = Rcu.attach(rcu.handle);
+  assertEquals(second.readerId, first.readerId);
+  const m = membershipOf(second, "test");
+  assertThrows(() => m.lock(block), RcuStallError, "within 20 ms");
+  held.unlock(block);
+  m.lock(block);
+  assertThrows(() => m.lock(block), Error, "holds already");
+  m.unlock(block);
+});

@@ -78,6 +78,24 @@ Deno.test("NeighborTable.set keeps what it is not given", () => {
   rcu.close();
 });
 
+Deno.test("NeighborTable.set reads each field of the update once", () => {
+  using rcu = Rcu.create();
+  const table = NeighborTable.open(rcu, "neighbors");
+  const reads: string[] = [];
+  const found = table.set("10.0.0.1", 1, {
+    get linkAddress() {
+      reads.push("linkAddress");
+      return reads.length > 2 ? "not an address" : "00:00:00:00:00:01";
+    },
+    get state() {
+      reads.push("state");
+      return "stale" as const;
+    },
+  });
+  assertEquals(found?.linkAddress, "00:00:00:00:00:01");
+  assertEquals(reads, ["linkAddress", "state"]);
+});
+
 Deno.test("NeighborTable.delete marks what is referred to as failed, and takes the rest out", () => {
   const { rcu, table, store } = setUp();
   table.set("10.0.0.1", 1, { linkAddress: MAC });

@@ -106,7 +106,7 @@ export class RouteDecoder {
     if (!isInUse(words, record)) return route;
     if (number >= this._routes.length) {
       // Room for all numbers that are in use now, and for those of the next while. Pairs with: the
-      // store in `RouteRecords.#make`; any recent value will do.
+      // store in `RouteNumbers.use`; any recent value will do.
       const fresh = Math.max(number, Atomics.load(words, this.fib + FRESH));
       const routes = unknown(2 ** (32 - Math.clz32(fresh)));
       for (let i = 0; i < this._routes.length; i++) {

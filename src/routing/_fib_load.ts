@@ -114,14 +114,17 @@ export class FibLoad {
     } finally {
       m.unlock(fib + LOCK);
     }
+    this.#records.settle();
   }
 
-  /** Frees what has not been published. */
+  /** Frees what has not been published, also where the membership has ended meanwhile. */
   dispose(): void {
-    if (this.#routes.length > 0) this.#records.drop(this.#routes);
-    this.#routes = [];
-    for (const block of this.#blocks) this.#m.heap.free(block);
+    const blocks = this.#blocks;
+    const routes = this.#routes;
     this.#blocks = [];
+    this.#routes = [];
+    for (const block of blocks) this.#m.heap.free(block);
+    if (routes.length > 0) this.#records.abandon(routes);
   }
 
   #allocate(size: number): Address {

@@ -7,8 +7,9 @@ import type { RouteFields } from "./route.ts";
 /**
  * What cells and rules hold: a small number that stands for a route; 0 for
  * none. It is small so that a thread finds its own object for the route in an
- * array. The numbers from 2ᶜ up to 2ᶜ⁺¹ lie in a block of their own, which is
- * allocated when the first of them is used and then stays where it is.
+ * array. The records of the numbers from 2ᶜ up to 2ᶜ⁺¹ lie in a block of their own,
+ * a *chunk*, which is allocated when the first of them is used and stays where it is as
+ * long as anybody may have one of them.
  */
 export type RouteNumber = number;
 
@@ -44,7 +45,7 @@ export function recordOf(
   number: RouteNumber,
 ): Address {
   const block = 31 - Math.clz32(number);
-  // A dependent load: the address depends on the number. Pairs with: the store in `RouteRecords.#addChunk`.
+  // A dependent load: the address depends on the number. Pairs with: the store in `RouteNumbers.#addChunk`.
   return words[fib + CHUNKS + block] + RECORD_WORDS * (number - (1 << block));
 }
 

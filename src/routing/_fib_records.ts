@@ -3,7 +3,17 @@
 import type { Membership } from "../_membership.ts";
 import type { Address } from "../memory/arena.ts";
 import type { GracePeriodCookie } from "../grace_periods/cookie.ts";
+import type { StallReport } from "../grace_periods/stall_report.ts";
+import { RcuMemoryError } from "../memory/errors.ts";
 import { Reserve, reserveUnderLock } from "../structures/_reserve.ts";
+import {
+  CROWDED,
+  IMPATIENT,
+  type Patience,
+  RouteNumbers,
+  WAITS_IF_CROWDED,
+  WAITS_IF_SHORT,
+} from "./_fib_numbers.ts";
 import {
   FIRST_NUMBER,
   hashRoute,
@@ -19,57 +29,45 @@ import {
 import {
   BUCKET_MASK,
   BUCKETS,
-  CHUNKS,
-  COLLECTING,
-  COOKIE,
-  FRESH,
   LOCK,
   LOG_LENGTH,
   RECORDS,
   RECYCLED,
   RECYCLED_LOG,
-  UNUSED,
-  WAITING,
 } from "./_fib_trie.ts";
 import type { RouteFields } from "./route.ts";
 
 /** Buckets of the first hash table. */
 const FEWEST_BUCKETS = 64;
 
+/** How long an update waits for a period where that saves memory, and no longer, in ms. */
+const CROWDED_WAIT = 10;
+
 /**
- * The records of a Fib by their fields, in a chained hash table.
- *
- * A number is used again only after a grace period, like memory:
- *
- * 1. What is recycled is collected in a list. Once the list before it is gone,
- *    the list as a whole becomes the one that waits, and gets a cookie *after*
- *    the last of its numbers was recycled; when that period has ended, its
- *    numbers are unused.
- * 2. Recycling comes after the store that unlinked the last rule with the
- *    number, so no section that begins after the period finds it in a cell.
+ * The records of a Fib by their fields, in a chained hash table, each with a
+ * number of {@linkcode RouteNumbers}.
  */
 export class RouteRecords {
   readonly #m: Membership;
   readonly #words: Int32Array;
   readonly #fib: Address;
   readonly #reserve: Reserve;
+  readonly #numbers: RouteNumbers;
 
   constructor(m: Membership, fib: Address) {
     this.#m = m;
     this.#words = m.words;
     this.#fib = fib;
     this.#reserve = new Reserve(m.heap);
+    this.#numbers = new RouteNumbers(m, fib);
   }
 
   /** Gives a new Fib its first records and buckets. Nobody else knows it. */
   initialize(): void {
-    const words = this.#words;
-    const fib = this.#fib;
-    words[fib + FRESH] = FIRST_NUMBER;
     const buckets = this.#m.allocate(FEWEST_BUCKETS);
     try {
       const size = RECORD_WORDS * FIRST_NUMBER;
-      this.#addChunk(FIRST_NUMBER, this.#m.allocate(size));
+      this.#numbers.initialize(this.#m.allocate(size));
     } catch (error) {
       this.#m.heap.free(buckets);
       throw error;
@@ -81,22 +79,96 @@ export class RouteRecords {
   dispose(): void {
     const words = this.#words;
     this.#m.heap.free(words[this.#fib + BUCKETS]);
-    this.#m.heap.free(words[this.#chunkOf(FIRST_NUMBER)]);
+    this.#m.heap.free(this.#numbers.firstChunk);
   }
 
   /**
    * The number of a route, with one reference more. No lock is held.
    *
+   * Where most numbers wait for a grace period, as beside a reader that does not
+   * pass, it waits for that a moment before it makes new ones; where
+   * there is no memory for those, it waits as long as any allocation does.
+   *
    * @param fields The route.
    * @returns Its number, to be given to a rule or to {@linkcode drop}.
    */
   hold(fields: RouteFields): RouteNumber {
+    const m = this.#m;
     const reserve = this.#reserve;
-    return reserveUnderLock(this.#m, this.#fib + LOCK, reserve, () => {
-      const number = this.#find(fields) || this.#make(fields);
-      this.acquire(number);
-      return number;
-    });
+    let patience: Patience = m.reader.depth === 0
+      ? WAITS_IF_CROWDED
+      : IMPATIENT;
+    let deadline = 0;
+    let stalled: StallReport | undefined;
+    let cookie = 0 as GracePeriodCookie;
+    const act = () => {
+      const found = this.#find(fields);
+      if (found !== 0) {
+        this.acquire(found);
+        return found;
+      }
+      const made = this.#make(fields, patience);
+      if (made < 0) cookie = this.#numbers.cookie;
+      return made;
+    };
+    while (true) {
+      let number: number;
+      try {
+        number = reserveUnderLock(m, this.#fib + LOCK, reserve, act);
+      } catch (error) {
+        if (stalled === undefined) throw error;
+        throw blame(error, stalled);
+      }
+      if (number > 0) return number;
+      if (number === CROWDED) {
+        this.#numbers.wait(cookie, CROWDED_WAIT);
+        patience = WAITS_IF_SHORT;
+        continue;
+      }
+      const now = performance.now();
+      if (deadline === 0) deadline = now + m.stallTimeout;
+      if (now < deadline && this.#numbers.wait(cookie, deadline - now)) {
+        continue;
+      }
+      patience = IMPATIENT;
+      stalled = m.stallReport(m.stallTimeout);
+    }
+  }
+
+  /**
+   * Gives memory back that was for many more routes. The lock is held.
+   *
+   * @returns Whether more can be given back after a grace period.
+   */
+  tidy(): boolean {
+    const words = this.#words;
+    const buckets = words[this.#fib + BUCKET_MASK] + 1;
+    const wanted = 2 * words[this.#fib + RECORDS];
+    if (buckets > FEWEST_BUCKETS && buckets > 4 * wanted) {
+      let size = FEWEST_BUCKETS;
+      while (size < wanted) size *= 2;
+      const block = this.#m.heap.tryAllocate(size);
+      if (block !== 0) this.#rehash(block, size);
+    }
+    return this.#numbers.trim();
+  }
+
+  /** Gives memory back after many routes have gone, and waits a moment for what readers may hold of it. No lock is held. */
+  settle(): void {
+    const m = this.#m;
+    // What waits, and what comes after that.
+    for (let rounds = 2; rounds >= 0; rounds--) {
+      let cookie: GracePeriodCookie;
+      // Whoever has the lock tidies up after this thread.
+      if (!m.tryLock(this.#fib + LOCK)) return;
+      try {
+        if (!this.tidy() || rounds === 0 || m.reader.depth !== 0) return;
+        cookie = this.#numbers.cookie;
+      } finally {
+        m.unlock(this.#fib + LOCK);
+      }
+      if (!this.#numbers.wait(cookie, CROWDED_WAIT)) return;
+    }
   }
 
   /**
@@ -106,11 +178,28 @@ export class RouteRecords {
    */
   drop(numbers: Iterable<RouteNumber>): void {
     const m = this.#m;
-    m.lock(this.#fib + LOCK);
+    m.lockToCleanUp(this.#fib + LOCK);
     try {
       for (const number of numbers) this.release(number);
     } finally {
       m.unlock(this.#fib + LOCK);
+    }
+  }
+
+  /**
+   * Gives references back after an error, also where the membership has ended, and
+   * the memory for them. That error is what the caller has to hear of: if the lock
+   * cannot be had, because a thread that is stuck holds it and nobody can
+   * update the table, they stay counted.
+   *
+   * @param numbers What {@linkcode hold} returned.
+   */
+  abandon(numbers: Iterable<RouteNumber>): void {
+    try {
+      this.drop(numbers);
+      if (!this.#m.closed) this.settle();
+    } catch {
+      // As said above.
     }
   }
 
@@ -156,67 +245,24 @@ export class RouteRecords {
     return words[this.#fib + BUCKETS] + (hashRoute(fields) & mask);
   }
 
-  /** Makes a record for no rule as yet. */
-  #make(fields: RouteFields): RouteNumber {
+  /** Makes a record with one reference; or says for what to wait. */
+  #make(fields: RouteFields, patience: Patience): number {
     const words = this.#words;
-    const fib = this.#fib;
+    const number = this.#numbers.take(this.#reserve, patience);
+    if (number < 0) return number;
     const size = this.#wantedBuckets();
-    const buckets = size > 0 ? this.#reserve.take(size) : 0;
-    this.#sortUnused();
-    const unused = words[fib + UNUSED];
-    const number = unused !== 0 ? unused : this.#fresh();
+    // Chains that are too long are no reason to fail.
+    const buckets = size > 0 ? this.#reserve.tryTake(size) : 0;
     // From here on nothing can fail.
     this.#reserve.commit();
     if (buckets !== 0) this.#rehash(buckets, size);
-    // Pairs with: the load in RouteDecoder, for which any recent value will do.
-    if (unused === 0) Atomics.store(words, fib + FRESH, number + 1);
-    else words[fib + UNUSED] = words[this.#at(number) + NEXT];
+    this.#numbers.use(number);
     const record = this.#at(number);
     writeRecord(words, record, fields);
     this.#push(number, record);
-    words[fib + RECORDS]++;
+    words[this.#fib + RECORDS]++;
+    this.acquire(number);
     return number;
-  }
-
-  /** The lowest number that was never used. */
-  #fresh(): RouteNumber {
-    const number = this.#words[this.#fib + FRESH];
-    if (this.#words[this.#chunkOf(number)] === 0) {
-      this.#addChunk(number, this.#reserve.take(RECORD_WORDS * number));
-    }
-    return number;
-  }
-
-  /** Where it says in which block the record of a number lies. */
-  #chunkOf(number: RouteNumber): Address {
-    return this.#fib + CHUNKS + 31 - Math.clz32(number);
-  }
-
-  /** Adds as many records as there are numbers below the first of them. */
-  #addChunk(first: RouteNumber, block: Address): void {
-    this.#words.fill(0, block, block + RECORD_WORDS * first);
-    // Before a cell gets a number that lies in it. Pairs with: the load in `recordOf`.
-    Atomics.store(this.#words, this.#chunkOf(first), block);
-  }
-
-  /** Looks whether what has been recycled may be used again (1). */
-  #sortUnused(): void {
-    const words = this.#words;
-    const fib = this.#fib;
-    const { periods } = this.#m;
-    if (words[fib + UNUSED] !== 0) return;
-    if (words[fib + WAITING] !== 0) {
-      const cookie = words[fib + COOKIE + 1] * 2 ** 32 +
-        (words[fib + COOKIE] >>> 0);
-      if (!periods.poll(cookie as GracePeriodCookie)) return;
-      words[fib + UNUSED] = words[fib + WAITING];
-    }
-    words[fib + WAITING] = words[fib + COLLECTING];
-    words[fib + COLLECTING] = 0;
-    if (words[fib + WAITING] === 0) return;
-    const cookie = periods.start();
-    words[fib + COOKIE] = cookie | 0;
-    words[fib + COOKIE + 1] = Math.floor(cookie / 2 ** 32);
   }
 
   /** Takes a record without references out, and tells the threads that may have decoded it. */
@@ -227,9 +273,8 @@ export class RouteRecords {
     let link = this.#bucketOf(readRecord(words, record));
     while (words[link] !== number) link = this.#at(words[link]) + NEXT;
     words[link] = words[record + NEXT];
-    words[record + NEXT] = words[fib + COLLECTING];
-    words[fib + COLLECTING] = number;
     words[fib + RECORDS]--;
+    this.#numbers.collect(number);
     const recycled = Atomics.load(words, fib + RECYCLED);
     const place = fib + RECYCLED_LOG + (recycled & (LOG_LENGTH - 1));
     // Pairs with: the loads in `RouteDecoder.search`: of the log first, then of the count again.
@@ -270,4 +315,21 @@ export class RouteRecords {
     words[record + NEXT] = words[bucket];
     words[bucket] = number;
   }
+}
+
+/** Says in an error that memory is short which readers keep numbers from being used again. */
+function blame(error: unknown, stalled: StallReport): unknown {
+  if (!(error instanceof RcuMemoryError) || stalled.readers.length === 0) {
+    return error;
+  }
+  const { requested, available, deferred } = error;
+  const readers = stalled.readers.map(({ id, name }) =>
+    name === "" ? `reader ${id}` : `reader ${id} ("${name}")`
+  );
+  return new RcuMemoryError(
+    `Cannot allocate ${requested} bytes for routes as they must fit into the arena: ` +
+      `${available} bytes are free in all, and earlier routes wait for a grace period; ` +
+      `${readers.join(", ")} holds the grace period up`,
+    { requested, available, deferred },
+  );
 }

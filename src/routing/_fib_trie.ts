@@ -20,22 +20,25 @@ export const ROOT_RULES: number = LINE + 1;
 export const BUCKETS: number = LINE + 2;
 export const BUCKET_MASK: number = LINE + 3;
 export const RECORDS: number = LINE + 4;
-/** The lowest route number that was never used. */
+/** The lowest route number that was never used, or not since its block was freed. */
 export const FRESH: number = LINE + 5;
-/** Lists of route numbers: those to use again, those that wait for a period, and those that come after them. */
-export const UNUSED: number = LINE + 6;
-export const WAITING: number = LINE + 7;
-export const COLLECTING: number = LINE + 8;
-/** The period that the second list waits for: two words, the lower one first. */
-export const COOKIE: number = LINE + 9;
+/** Lists of route numbers: those that wait for a period, and those that come after them. */
+export const WAITING: number = LINE + 6;
+export const COLLECTING: number = LINE + 7;
+/** The period that the first list waits for: two words, the lower one first. */
+export const COOKIE: number = LINE + 8;
 /** The blocks of records, by the logarithm of the first number in them. */
 export const CHUNKS: number = 2 * LINE;
 /** The last numbers that RECYCLED counted, in a ring. */
 export const RECYCLED_LOG: number = CHUNKS + 32;
 /** Length of the ring, a power of two. */
 export const LOG_LENGTH = 256;
+/** By the same logarithm: the list of numbers to use again; how many are in use, and in use or waiting. */
+export const UNUSED: number = RECYCLED_LOG + LOG_LENGTH;
+export const USED: number = UNUSED + 32;
+export const BUSY: number = USED + 32;
 /** Words of a Fib, nodes, rules and records apart. */
-export const FIB_WORDS: number = RECYCLED_LOG + LOG_LENGTH;
+export const FIB_WORDS: number = BUSY + 32;
 
 /** Bits of an address that the root decides on: one word a cell. */
 export const ROOT_STRIDE = 16;

@@ -50,6 +50,11 @@ interface Publication {
   value: number;
 }
 
+/** A reference to a route for the rule that is to come; 0 for none, or once it has been used up. */
+interface Reference {
+  number: RouteNumber;
+}
+
 /**
  * The updates of a Fib, one at a time under its lock. Each has two halves:
  *
@@ -91,12 +96,12 @@ export class FibUpdate {
    * @param fields Its route.
    */
   insert(prefix: PrefixKey, fields: RouteFields): void {
-    const number = this.#records.hold(fields);
-    let used = false;
+    const reference = { number: this.#records.hold(fields) };
     try {
-      used = this.#run(prefix, number);
-    } finally {
-      if (!used) this.#records.drop([number]);
+      this.#run(prefix, reference);
+    } catch (error) {
+      if (reference.number !== 0) this.#records.abandon([reference.number]);
+      throw error;
     }
     this.#m.afterUpdate();
   }
@@ -108,28 +113,33 @@ export class FibUpdate {
    * @returns Whether it was there.
    */
   delete(prefix: PrefixKey): boolean {
-    const done = this.#run(prefix, 0);
+    const done = this.#run(prefix, { number: 0 });
     this.#m.afterUpdate();
     return done;
   }
 
-  #run(prefix: PrefixKey, number: RouteNumber): boolean {
+  #run(prefix: PrefixKey, reference: Reference): boolean {
     return reserveUnderLock(
       this.#m,
       this.#fib + LOCK,
       this.#reserve,
-      () => this.#attempt(prefix, number),
+      () => this.#attempt(prefix, reference),
     );
   }
 
-  /** One attempt under the lock; returns whether a rule has got the number, or gone. */
-  #attempt(prefix: PrefixKey, number: RouteNumber): boolean {
+  /** One attempt under the lock; returns whether a rule has got the reference, or gone. */
+  #attempt(prefix: PrefixKey, reference: Reference): boolean {
+    const { number } = reference;
     this.#retired = [];
     this.#freed = [];
     this.#writes = [];
     const edit = this.#findEdit(prefix, number);
     // Nothing to delete, or the route that it has already.
-    if (edit.old === number) return false;
+    if (edit.old === number) {
+      reference.number = 0;
+      if (number !== 0) this.#records.release(number);
+      return false;
+    }
     const length = lengthOf(prefix);
     const home = this.#makeRoom(edit);
     const { pointer, value } = length <= ROOT_STRIDE
@@ -140,12 +150,14 @@ export class FibUpdate {
 
     // The second half.
     this.#reserve.commit();
+    reference.number = 0;
     if (home !== 0) applyEdit(this.#words, home, edit);
     if (pointer !== 0) publishChange(this.#words, this.#fib, pointer, value);
     if (edit.old !== 0) this.#records.release(edit.old);
     const grown = (number !== 0 ? 1 : 0) - (edit.old !== 0 ? 1 : 0);
     if (grown !== 0) Atomics.add(this.#words, this.#fib + SIZE, grown);
     this.#cleanUp();
+    if (edit.old !== 0) this.#records.tidy();
     return true;
   }
 

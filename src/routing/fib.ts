@@ -43,7 +43,8 @@ export let lookupOf: (fib: Fib, act: string) => FibLookup;
  * period, and both are in memory until then.
  *
  * Memory: 256 KiB for an empty table; 36 to 68 bytes for each distinct route, kept for
- * later ones when it goes; 8 for each prefix; and for each /16 block, and each /24 block, in which longer
+ * later ones when it goes, until few are left (of half the memory, the younger half is
+ * given back when all of its routes have gone); 8 for each prefix; and for each /16 block, and each /24 block, in which longer
  * prefixes end, 170 bytes and 4 for each run of equal routes. The 564,579
  * prefixes of the Internet with 84,159 routes take 13 MiB.
  *

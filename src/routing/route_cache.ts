@@ -277,7 +277,8 @@ const UNCLONEABLE = uncloneable(
  * the lookup answers all the same, from the Fib.
  *
  * A change of the Fib invalidates what was cached from it: a lookup that begins
- * after the change finds the new route. Entries whose own route has not changed
+ * after the change finds the new route, and a thread that has seen it, be it in the
+ * Fib or here, finds no older one here. Entries whose own route has not changed
  * are found to be right by their next lookup, and stay.
  *
  * A cache pays where its working set fits and the Fib changes rarely. Whoever

@@ -119,3 +119,19 @@ export function lockOwner(reader: number, generation: number): number {
 export function holderOf(words: Int32Array, address: number): number {
   return (Atomics.load(words, address) & 0x1fff) - 1;
 }
+
+/**
+ * Whether a mutex is held under a name.
+ *
+ * @param words The arena's words.
+ * @param address The mutex word.
+ * @param owner The name, from {@linkcode lockOwner}.
+ * @returns `true` if it is.
+ */
+export function isHeldBy(
+  words: Int32Array,
+  address: number,
+  owner: number,
+): boolean {
+  return (Atomics.load(words, address) & ~WAITERS) === owner;
+}
