@@ -378,16 +378,19 @@ function lineScale(
   },
 ): object {
   const distinct = [...new Set(numbers)];
-  const { domain, values } = logarithmic(numbers);
+  // Of numbers that a logarithmic axis cannot show, such as 0, nothing logarithmic can be told.
+  const log = axis.log ? logarithmic(numbers) : undefined;
   return {
     type: "quantitative",
-    scale: axis.log ? { type: "log", domain, nice: false } : { zero: true },
+    scale: log === undefined
+      ? { zero: true }
+      : { type: "log", domain: log.domain, nice: false },
     axis: {
       title: wrapped(axisTitle(axis), length),
       labelExpr: TICK,
       labelOverlap: true,
       tickCount: ticks,
-      ...(axis.log ? { values } : {}),
+      ...(log === undefined ? {} : { values: log.values }),
       ...(own && distinct.length <= ticks ? { values: distinct } : {}),
     },
   };

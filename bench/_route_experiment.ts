@@ -40,10 +40,10 @@ const FULL: Length = {
 };
 const QUICK: Length = {
   rounds: 8,
-  warmUp: 1000,
-  patience: 500,
-  time: 4000,
-  overhead: 400,
+  warmUp: 700,
+  patience: 400,
+  time: 3500,
+  overhead: 300,
   situations: SITUATIONS.slice(-1),
 };
 

@@ -18,8 +18,6 @@ const TURN = 64;
 const FILE_WORDS = 48;
 /** Operations between two looks at the control word on a real processor. */
 const BATCH = 256;
-/** A round on real processors, in ms. */
-const ROUND = 100;
 /** Callbacks beyond which the fault of 2009 forced a period on every call. */
 const FAULTY_MARK = 16;
 
@@ -98,6 +96,8 @@ export async function predict(
     spent += processor.clock - begin[i].clock;
     waited += processor.waited - begin[i].waited;
   }
+  // All of them first: one that is online would have each that closes leave everything to the next.
+  for (const { reader } of members) reader.goOffline();
   for (const member of members) member.close();
   domain.memory.free(shared);
   // The ends of their turns come while the memory still works.
@@ -165,11 +165,17 @@ export function runOperations(task: RealTask, control: Int32Array): void {
   }, () => member.reader.goOffline());
 }
 
+/** How many rounds real processors have, and how long each is, in ms. */
+export interface Rounds {
+  rounds: number;
+  ms: number;
+}
+
 /** What an operation takes on this machine's processors, in ns, one number a round. */
 export async function measureReal(
   system: System,
   count: number,
-  rounds: number,
+  { rounds, ms }: Rounds,
 ): Promise<number[]> {
   using domain = Rcu.create({
     ...("detector" in system ? { detector: system.detector } : {}),
@@ -190,7 +196,7 @@ export async function measureReal(
   for (let round = 0; round <= rounds; round++) {
     const before = workers.map((worker) => worker.count);
     const begin = performance.now();
-    await new Promise((resolve) => setTimeout(resolve, ROUND));
+    await new Promise((resolve) => setTimeout(resolve, ms));
     const took = (performance.now() - begin) * 1e6;
     const done = workers.reduce(
       (sum, worker, i) => sum + ((worker.count - before[i]) >>> 0),

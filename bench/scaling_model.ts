@@ -24,6 +24,8 @@ const SYSTEMS: readonly System[] = [
 ];
 /** The largest number that real cores are there for. */
 const REAL = 2;
+const ROUNDS = { rounds: 11, ms: 100 };
+const QUICK_ROUNDS = { rounds: 5, ms: 40 };
 
 function processors(quick: boolean): number[] {
   return quick
@@ -31,9 +33,12 @@ function processors(quick: boolean): number[] {
     : [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024];
 }
 
-/** Enough for some periods, and not more than a few seconds. */
+/**
+ * Enough that more of them would find about the same: what each processor does for
+ * the first time only, as getting memory, is to be a small part. And not more than a few seconds.
+ */
 function operations(count: number, quick: boolean): number {
-  return count * (count > 256 ? 96 : quick ? 128 : 512);
+  return count * (quick || count > 256 ? 256 : 512);
 }
 
 async function run({ quick, onStep }: RunOptions): Promise<Findings> {
@@ -53,7 +58,9 @@ async function run({ quick, onStep }: RunOptions): Promise<Findings> {
     const real: number[] = [];
     const model: number[] = [];
     for (let n = 1; n <= REAL; n++) {
-      real.push(median(await measureReal(system, n, quick ? 5 : 15)));
+      real.push(
+        median(await measureReal(system, n, quick ? QUICK_ROUNDS : ROUNDS)),
+      );
       model.push((await predict(system, n, n * 4096, 0)).cost);
     }
     rows.push([

@@ -372,6 +372,7 @@ Deno.test("a chart of nothing, of zeros, or of many lines is drawn all the same"
     { ...LINES, series: [] },
     { ...LINES, series: empty },
     { ...LINES, series: many },
+    { ...LINES, y: BARS.y, series: many },
     { ...BARS, series: [] },
     { ...BARS, series: empty },
     { ...BARS, series: zero },
