@@ -9,6 +9,8 @@ import { Thread } from "./_thread.ts";
 const LONGEST_NAP = 3;
 /** More sections than a turn has between two looks at the sequence. */
 const MANY = 300;
+/** A place that is a cell: reading it is a section of its own. */
+const CELL = PLACES - 1;
 
 /** A thread that reads. */
 export class ReadingThread extends Thread {
@@ -56,10 +58,17 @@ export class ReadingThread extends Thread {
   /** Spends time: none, a little, or so much that grace periods would end. */
   work(): void {
     const { control, random } = this.kit;
-    const kind = random.below(4);
-    if (kind === 1) {
+    const kind = random.below(5);
+    if (kind === 1) this.leaves();
+    else if (kind === 2) {
       for (let i = random.below(5_000); i > 0; i--) Atomics.pause();
-    } else if (kind > 1) control.nap(random.upTo(LONGEST_NAP));
+    } else if (kind > 2) control.nap(random.upTo(LONGEST_NAP));
+  }
+
+  /** More leaf reads than a turn has between two looks at the sequence. */
+  leaves(): void {
+    for (let i = 0; i < MANY; i++) this.places.find(CELL);
+    this.traffic?.readText();
   }
 }
 
@@ -91,21 +100,16 @@ export const READING: Record<string, Way> = {
 
   /** More leaf reads than a turn's budget has, in one section. */
   "leaf reads in a section"(thread) {
-    const { places, traffic } = thread;
     thread.look(() => {
       for (let part = 0; part < 3; part++) {
-        for (let i = 0; i < MANY; i++) places.find(i % PLACES);
-        traffic?.readText();
+        thread.leaves();
         thread.work();
       }
     });
   },
 
-  "leaf reads alone"({ traffic, places }) {
-    for (let i = 0; i < MANY; i++) {
-      places.find(PLACES - 1);
-      traffic?.readText();
-    }
+  "leaf reads alone"(thread) {
+    thread.leaves();
   },
 
   "long section"(thread) {
