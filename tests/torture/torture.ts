@@ -118,14 +118,17 @@ export async function run(
       const { setting, tally } = outcome;
       onTurn(nameOf(setting));
       const turn = (seed + round * settings.length + i) >>> 0;
-      add(
-        tally,
-        await withWorkers(
+      try {
+        const found = await withWorkers(
           WORKER,
           CREW.length,
           (...workers) => torture(workers, CREW, setting, turn, { time }),
-        ),
-      );
+        );
+        add(tally, found);
+      } catch (error) {
+        // A worker that does not end.
+        tally.errors.push(String(error));
+      }
       outcome.turns++;
       if (isBad(tally)) return outcomes;
     }
