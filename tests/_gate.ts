@@ -10,11 +10,6 @@ const ARRIVED = 16;
 /** What PASSED is when a thread has failed: the others must not wait for it. */
 const BROKEN = -1;
 
-/**
- * Looks before a thread sleeps, some 100 µs: so that threads with a core each start together, and
- * that the scheduler, on a busy machine, sees threads that want one.
- */
-const SPINS = 20_000;
 /** Longest sleep between two looks, in ms. */
 const NAP = 1;
 
@@ -22,15 +17,20 @@ const NAP = 1;
 export class Gate {
   readonly #words: Int32Array;
   readonly #threads: number;
+  readonly #looks: number;
   #passed = 0;
 
   /**
    * @param words {@linkcode GATE_WORDS}, all 0 when the first thread comes.
    * @param threads How many threads go through.
+   * @param looks How often a thread looks before it sleeps, 100 or 200 times a µs. The more,
+   * the closer together threads start, and the sooner the scheduler of a busy machine gives each
+   * of them a processor; but the longer they are in each other's way where there is but one.
    */
-  constructor(words: Int32Array, threads: number) {
+  constructor(words: Int32Array, threads: number, looks: number) {
     this.#words = words;
     this.#threads = threads;
+    this.#looks = looks;
   }
 
   /**
@@ -58,7 +58,7 @@ export class Gate {
       if (Atomics.load(words, PASSED) === BROKEN) {
         throw new Error("Another thread has failed");
       }
-      if (looks < SPINS) continue;
+      if (looks < this.#looks) continue;
       const now = performance.now();
       if (deadline === Infinity) deadline = now + PATIENCE;
       if (now > deadline) throw new Error("Not all threads came to the gate");

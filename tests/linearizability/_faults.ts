@@ -17,7 +17,7 @@ export type Fault =
 type Method = (this: any, ...of: any[]) => unknown;
 
 /** Looks between two halves of what should be one: other threads get in between. */
-const GAP = 10_000;
+const GAP = 4_000;
 const idle = new Int32Array(1);
 
 function dawdle(): void {

@@ -31,6 +31,9 @@ interface Joined {
   me: number;
 }
 
+/** Some 100 µs: a round takes a tenth of that. */
+const LOOKS = 20_000;
+
 let joined: Joined | undefined;
 
 serve({
@@ -52,7 +55,7 @@ serve({
     const { me, control, recorder, plan } = { ...joined!, ...batch };
     if (me >= plan.threads.length) return;
     recorder.rewind();
-    const gate = new Gate(control, plan.threads.length);
+    const gate = new Gate(control, plan.threads.length, LOOKS);
     try {
       const last = batch.first + batch.rounds;
       for (let round = batch.first; round < last; round++) {
