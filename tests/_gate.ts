@@ -33,17 +33,12 @@ export class Gate {
     this.#looks = looks;
   }
 
-  /**
-   * Waits until all threads are here, and lets them go.
-   *
-   * @param act What the last one does before anybody goes.
-   */
-  pass(act?: () => void): void {
+  /** Waits until all threads are here. */
+  pass(): void {
     const words = this.#words;
     const next = ++this.#passed;
     if (Atomics.add(words, ARRIVED, 1) + 1 === this.#threads) {
       Atomics.store(words, ARRIVED, 0);
-      act?.();
       // Unless it is broken meanwhile. Pairs with: the look in `#await`.
       Atomics.compareExchange(words, PASSED, next - 1, next);
       Atomics.notify(words, PASSED);

@@ -25,7 +25,7 @@ import {
 } from "./linearizability/_search.ts";
 
 /** What is done for each scenario, ms among it: a short run, however busy the machine is. */
-const EFFORT = { plans: 40, time: 120 };
+const EFFORT = { plans: 40, time: 100 };
 /** Plans within which a fault must have shown itself. */
 const PLANS_WITH_FAULT = 2_000;
 

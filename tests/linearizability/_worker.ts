@@ -31,8 +31,10 @@ interface Joined {
   me: number;
 }
 
-/** Some 100 µs: a round takes a tenth of that. */
-const LOOKS = 20_000;
+/** Some ms, so that threads that have a processor each never sleep. */
+const LOOKS = 200_000;
+/** The same where there are more threads than processors: others wait for this one's. */
+const LOOKS_IN_A_CROWD = 5_000;
 
 let joined: Joined | undefined;
 
@@ -55,7 +57,13 @@ serve({
     const { me, control, recorder, plan } = { ...joined!, ...batch };
     if (me >= plan.threads.length) return;
     recorder.rewind();
-    const gate = new Gate(control, plan.threads.length, LOOKS);
+    const gate = new Gate(
+      control,
+      plan.threads.length,
+      plan.threads.length > navigator.hardwareConcurrency
+        ? LOOKS_IN_A_CROWD
+        : LOOKS,
+    );
     try {
       const last = batch.first + batch.rounds;
       for (let round = batch.first; round < last; round++) {

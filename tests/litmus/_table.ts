@@ -2,6 +2,9 @@
 
 import { type Counts, seenIn, weakIn } from "./_pattern.ts";
 
+/** Outcomes that are shown, the commonest. */
+const MOST = 4;
+
 const HEAD = ["pattern", "threads", "instances", "in question", "outcomes"];
 
 /**
@@ -13,9 +16,11 @@ const HEAD = ["pattern", "threads", "instances", "in question", "outcomes"];
 export function table(results: readonly Counts[]): string {
   const rows = results.map((counts) => {
     const { pattern, instances, outcomes } = counts;
-    const shown = outcomes.flatMap((count, index) =>
-      count === 0 ? [] : [`${describe(counts, index)}: ${count}`]
-    );
+    const seen = [...outcomes.entries()].filter(([, count]) => count > 0)
+      .toSorted(([, a], [, b]) => b - a);
+    const shown = seen.slice(0, MOST)
+      .map(([index, count]) => `${describe(counts, index)}: ${count}`);
+    if (seen.length > MOST) shown.push(`${seen.length - MOST} more`);
     return [
       pattern.name,
       `${pattern.sees.length}`,

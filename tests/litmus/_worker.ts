@@ -38,6 +38,8 @@ const MEETINGS = [1, 8, 1, INSTANCES];
  * one has come to the end.
  */
 const LOOKS = 1_000_000;
+/** The same where there are more threads than processors: others wait for this one's. */
+const LOOKS_IN_A_CROWD = 2_000;
 /** How many looks a thread waits for another one, at the first meeting of a round and at others. */
 const FIRST_PATIENCE = 100_000;
 const PATIENCE = 100;
@@ -56,7 +58,11 @@ serve({
     const pattern = [...PATTERNS, ...FAULTY].find((pattern) =>
       pattern.name === name
     )!;
-    const gate = new Gate(control, pattern.sees.length, LOOKS);
+    const gate = new Gate(
+      control,
+      pattern.sees.length,
+      isCrowded(pattern) ? LOOKS_IN_A_CROWD : LOOKS,
+    );
     const outcomes = new Array<number>(outcomesOf(pattern)).fill(0);
     using rcu = Rcu.attach(handle);
     const part = pattern.part(rcu, base, me);
@@ -80,6 +86,11 @@ serve({
   },
 });
 
+/** Whether there are too few processors for the threads to walk side by side. */
+function isCrowded({ sees }: Pattern): boolean {
+  return sees.length > navigator.hardwareConcurrency;
+}
+
 /** Adds what all threads saw; nobody goes on before it is done, for they meet at a gate. */
 function count(outcomes: number[], seen: Uint8Array[]): void {
   const outcome = new Uint8Array(seen.length);
@@ -98,17 +109,16 @@ class Walk {
   readonly #control: Int32Array;
   readonly #threads: number;
   readonly #me: number;
-  /** Whether there are too few cores for the threads to walk side by side. */
   readonly #crowded: boolean;
   #random: number;
 
-  constructor({ seen, control, me }: Task, { sees }: Pattern, part: Part) {
+  constructor({ seen, control, me }: Task, pattern: Pattern, part: Part) {
     this.#part = part;
     this.#seen = seen[me];
     this.#control = control;
-    this.#threads = sees.length;
+    this.#threads = pattern.sees.length;
     this.#me = me;
-    this.#crowded = sees.length > navigator.hardwareConcurrency;
+    this.#crowded = isCrowded(pattern);
     this.#random = me + 1;
   }
 
@@ -122,7 +132,7 @@ class Walk {
     for (let k = 0; k < INSTANCES; k++) {
       const instance = (k * stride) & (INSTANCES - 1);
       if (k % meeting === 0) {
-        const patience = k === 0 ? FIRST_PATIENCE : PATIENCE;
+        const patience = k === 0 && !this.#crowded ? FIRST_PATIENCE : PATIENCE;
         this.#meet(round * INSTANCES + k + 1, patience);
       }
       this.#dawdle();
