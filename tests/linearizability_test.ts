@@ -2,13 +2,8 @@
 
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import fc from "fast-check";
-import {
-  NotLinearizable,
-  type Scenario,
-  SCENARIOS,
-  withScenario,
-  withThreads,
-} from "./linearizability/_explore.ts";
+import { NotLinearizable } from "./linearizability/_check.ts";
+import { withScenario, withThreads } from "./linearizability/_explore.ts";
 import type { Fault } from "./linearizability/_faults.ts";
 import {
   cellModel,
@@ -18,6 +13,7 @@ import {
   withVersions,
 } from "./linearizability/_models.ts";
 import { ABSENT, KEYS } from "./linearizability/_plan.ts";
+import { type Scenario, SCENARIOS } from "./linearizability/_scenarios.ts";
 import {
   linearize,
   type Model,

@@ -1,9 +1,6 @@
 // The structures under test, as a thread uses them.
 
 import {
-  type Codec,
-  f64,
-  json,
   type KeyCodec,
   type Rcu,
   RcuCell,
@@ -14,8 +11,6 @@ import {
 } from "../../mod.ts";
 import {
   ABSENT,
-  ENTRY,
-  GARBAGE,
   initialValue,
   isPresent,
   KEYS,
@@ -23,106 +18,13 @@ import {
   updated,
   valueOf,
 } from "./_plan.ts";
-
-/** Which structure, with which keys and values. */
-export interface Subject {
-  structure: "cell" | "map" | "sortedMap";
-  key: "u32" | "string";
-  value: "u32" | "f64" | "string" | "json";
-}
-
-// deno-lint-ignore no-explicit-any -- any of the kinds
-const CODECS: Record<Subject["value"], Codec<any, any>> = {
-  u32,
-  f64,
-  string,
-  json: json(),
-};
-
-/** What stands for a number that operations write. */
-function encode(kind: Subject["value"], n: number): unknown {
-  switch (kind) {
-    case "u32":
-      return n;
-    case "f64":
-      return n + 0.5;
-    case "string":
-      return `value ${n}`;
-    case "json":
-      return { n, again: [n] };
-  }
-}
-
-/** The number that a value stands for. */
-function decode(kind: Subject["value"], value: unknown): number {
-  if (value === undefined) return ABSENT;
-  const n = numberIn(kind, value);
-  return Number.isInteger(n) && n >= 0 ? n : GARBAGE;
-}
-
-function numberIn(kind: Subject["value"], value: unknown): number {
-  switch (kind) {
-    case "u32":
-      return value as number;
-    case "f64":
-      return (value as number) - 0.5;
-    case "string":
-      return Number(/^value (\d+)$/.exec(value as string)?.[1]);
-    case "json": {
-      const { n, again } = value as { n: number; again: number[] };
-      return again[0] === n ? n : NaN;
-    }
-  }
-}
+import type { Recorder } from "./_recorder.ts";
+import { CODECS, decode, encode, type Subject } from "./_values.ts";
 
 /** Keys besides those that operations are about, which make a map grow and shrink. */
 const OTHERS = 700;
 /** How many of them come or go in a step. */
 const STIRRED = 20;
-
-/** Writes down what a thread does. */
-export class Recorder {
-  readonly #control: Int32Array;
-  readonly #ticket: number;
-  readonly #log: Int32Array;
-  #at = 0;
-
-  /**
-   * @param control Words that all threads share.
-   * @param ticket Which of them counts.
-   * @param log This thread's log.
-   */
-  constructor(control: Int32Array, ticket: number, log: Int32Array) {
-    this.#control = control;
-    this.#ticket = ticket;
-    this.#log = log;
-  }
-
-  /** Draws a number: what happens before is over, and what happens afterwards has not begun. */
-  ticket(): number {
-    return Atomics.add(this.#control, this.#ticket, 1);
-  }
-
-  /**
-   * Writes down that an operation has ended.
-   *
-   * @param called The number drawn before it.
-   * @param returned The one drawn after it.
-   * @param output What it answered.
-   */
-  write(called: number, returned: number, output: number): void {
-    const log = this.#log;
-    log[this.#at] = called;
-    log[this.#at + 1] = returned;
-    log[this.#at + 2] = output;
-    this.#at += ENTRY;
-  }
-
-  /** Begins a log anew. */
-  rewind(): void {
-    this.#at = 0;
-  }
-}
 
 /** What a thread can do with a structure. */
 export interface Player {

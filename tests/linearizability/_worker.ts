@@ -5,7 +5,9 @@ import { Gate, GATE_WORDS } from "../_gate.ts";
 import { serve } from "../_workers.ts";
 import { type Fault, plant } from "./_faults.ts";
 import type { Plan, Shared } from "./_plan.ts";
-import { open, type Player, Recorder, type Subject } from "./_subjects.ts";
+import { Recorder } from "./_recorder.ts";
+import { open, type Player } from "./_subjects.ts";
+import type { Subject } from "./_values.ts";
 
 /** What a thread must know to take part. */
 export interface Join {

@@ -1,7 +1,8 @@
 /** `deno task linearizability`: checks more histories than the test does, and says how many. */
 
 import fc from "fast-check";
-import { SCENARIOS, withScenario, withThreads } from "./_explore.ts";
+import { withScenario, withThreads } from "./_explore.ts";
+import { SCENARIOS } from "./_scenarios.ts";
 
 const USAGE = `Checks histories of real threads, a line for each structure.
 
