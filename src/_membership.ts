@@ -54,6 +54,8 @@ void [
 
 /** How long an allocation waits for frees that other threads have deferred, in ms. */
 const OTHERS_PATIENCE = 250;
+/** Periods in a row after which nothing was freed: as many as there are segments, and then something is wrong. */
+const DRAINS = 3;
 /** A pause between two looks at what other threads do, in ms. */
 const NAP = 1;
 /** What overload makes an updater wait for each highWater that is pending, and at most, in ms. */
@@ -318,6 +320,7 @@ export class Membership {
     let othersPeriod: GracePeriodCookie | undefined;
     const deadline = performance.now() + this.stallTimeout;
     let patience = Infinity;
+    let idle = 0;
     heap.scavenge();
     let block = heap.tryAllocate(size);
     while (block === 0 && this.reader.depth === 0) {
@@ -325,13 +328,15 @@ export class Membership {
       this.reader.goOffline();
       this.callbacks.adopt();
       this.callbacks.help(true);
-      const own = this.callbacks.frees;
+      const { frees: own, invoked } = this.callbacks;
       if (own > 0) {
         if (!this.#drain(this.stallTimeout)) {
           stalled = this.stallReport(this.stallTimeout);
           break;
         }
         if (this.callbacks.frees < own) patience = Infinity;
+        if (this.callbacks.invoked !== invoked) idle = 0;
+        else if (++idle > DRAINS) break;
       } else if (this.pendingOfAll() === this.callbacks.pending) {
         break;
       } else if (patience === Infinity) {
@@ -670,7 +675,8 @@ export class Membership {
     try {
       block = this.allocate(measureText(name));
     } catch (error) {
-      this.readers.unregister(this.index);
+      // Waiting for memory may have taken over what others had deferred.
+      this.close();
       throw error;
     }
     writeText(this.words, block, name);

@@ -7,7 +7,7 @@ import {
   assertRejects,
   assertThrows,
 } from "@std/assert";
-import { Rcu, type RcuOptions } from "../mod.ts";
+import { Rcu, RcuMemoryError, type RcuOptions } from "../mod.ts";
 import { membershipOf } from "../src/rcu.ts";
 import { assertAddsUp, assertLists } from "./_audit.ts";
 import { settle } from "./_settle.ts";
@@ -170,4 +170,61 @@ Deno.test("a barrier in which a callback closes the Rcu is rejected, and adopts 
     );
   }
   await assertAlone(rcu, live);
+});
+
+/** Allocates until nothing fits any more. */
+function fill(rcu: Rcu): number[] {
+  const blocks: number[] = [];
+  for (const size of [65536, 4096]) {
+    try {
+      while (true) blocks.push(rcu.memory.allocate(size));
+    } catch (error) {
+      assert(error instanceof RcuMemoryError);
+    }
+  }
+  return blocks;
+}
+
+Deno.test("an attach() that fails for want of memory leaves to others what it took over meanwhile", async () => {
+  using rcu = domain({ stallTimeout: 50 });
+  const { live } = rcu.memory.audit();
+  const { counters, orphans } = membershipOf(rcu, "test");
+  const reader = Rcu.attach(rcu.handle);
+  const leaving = Rcu.attach(rcu.handle);
+  const block = leaving.memory.allocate(40);
+  const hog = fill(rcu);
+  const section = reader.readLock();
+  leaving.deferFree(block);
+  leaving.close();
+  assertEquals(orphans.count, 1);
+  const name = "x".repeat(100_000);
+  assertThrows(() => Rcu.attach(rcu.handle, { name }), RcuMemoryError);
+  assertEquals(orphans.count, 1);
+  assertEquals(rcu.stats().readers.length, 2);
+  assertEquals(rcu.stats().callbacks.pending, 1);
+  // The record is as good as new.
+  const next = Rcu.attach(rcu.handle);
+  assertEquals(counters.pending(next.readerId), 0);
+  assertLists(rcu.memory.words);
+  section[Symbol.dispose]();
+  for (const page of hog) rcu.memory.free(page);
+  next.close();
+  reader.close();
+  await assertAlone(rcu, live);
+});
+
+Deno.test("an allocation gives up when periods end and nothing is freed", () => {
+  using rcu = domain();
+  const { callbacks } = membershipOf(rcu, "test");
+  const large = Math.floor(rcu.memory.audit().free / 4 * 0.9);
+  rcu.deferFree(rcu.memory.allocate(large));
+  // As where the counters say that something waits and the lists are empty.
+  const process = callbacks.processCallbacks;
+  let looks = 0;
+  callbacks.processCallbacks = () => {
+    if (++looks > 100) throw new Error("for ever");
+  };
+  assertThrows(() => rcu.memory.allocate(large), RcuMemoryError);
+  callbacks.processCallbacks = process;
+  rcu.memory.free(rcu.memory.allocate(large));
 });
