@@ -373,10 +373,17 @@ export class Membership {
     );
   }
 
-  /** Waits for one period and reclaims what it covers. */
+  /**
+   * Waits for one period and reclaims what it covers. The caller looks at the
+   * membership and its sections anew: callbacks have run.
+   *
+   * @returns Whether the period has ended, or must not be waited for.
+   */
   #drain(timeout: number): boolean {
     this.reader.goOffline();
     this.callbacks.processCallbacks();
+    // A callback may have closed the membership, or opened a section and left it open.
+    if (this.#closed || this.reader.depth !== 0) return true;
     const cookie = this.callbacks.waitsFor;
     if (cookie === undefined) return true;
     if (!this.periods.wait(cookie, timeout, true)) return false;
@@ -493,6 +500,8 @@ export class Membership {
     const deadline = performance.now() + timeout;
     const done = this.#barrier();
     while (!done()) {
+      // A callback may have opened a section and left it open.
+      this.assertOutside("finish a barrier");
       const left = deadline - performance.now();
       if (left <= 0) this.#throwStalled("finish a barrier", timeout);
       if (this.callbacks.waitsFor === undefined) {
@@ -697,6 +706,7 @@ export class Membership {
     }
     this.#closed = true;
     globalThis.removeEventListener?.("error", this.#onUncaught);
+    // Before the callbacks: none of them can open a section that would be left open.
     this.reader.close();
     try {
       this.callbacks.finish();

@@ -7,7 +7,13 @@ import {
   assertRejects,
   assertThrows,
 } from "@std/assert";
-import { Rcu, RcuMemoryError, type RcuOptions } from "../mod.ts";
+import {
+  Rcu,
+  RcuMemoryError,
+  type RcuOptions,
+  RcuStallError,
+  type ReadSection,
+} from "../mod.ts";
 import { membershipOf } from "../src/rcu.ts";
 import { assertAddsUp, assertLists } from "./_audit.ts";
 import { settle } from "./_settle.ts";
@@ -227,4 +233,81 @@ Deno.test("an allocation gives up when periods end and nothing is freed", () => 
   assertThrows(() => rcu.memory.allocate(large), RcuMemoryError);
   callbacks.processCallbacks = process;
   rcu.memory.free(rcu.memory.allocate(large));
+});
+
+/** An Rcu with a callback that opens a section and leaves it open. */
+function withSectionOpened(
+  rcu: Rcu,
+): { member: Rcu; section: () => ReadSection | undefined } {
+  let section: ReadSection | undefined;
+  const member = Rcu.attach(rcu.handle, { name: "member" });
+  member.callRcu(() => section = member.readLock());
+  return { member, section: () => section };
+}
+
+Deno.test("a barrier goes on to protect a section that a callback has opened, and refuses to wait in it", async () => {
+  using rcu = domain({ stallTimeout: 50 });
+  const { live } = rcu.memory.audit();
+  const { member, section } = withSectionOpened(rcu);
+  const other = Rcu.attach(rcu.handle);
+  other.callRcu(() => {}); // Nobody but the other one can do it.
+  assertThrows(() => member.barrierSync(), Error, "inside a read section");
+  assert(section()!.open);
+  assertThrows(() => rcu.synchronizeSync({ timeout: 5 }), RcuStallError);
+  section()![Symbol.dispose]();
+  member.close();
+  other.close();
+  await assertAlone(rcu, live);
+});
+
+Deno.test("an allocation does not wait in a section that a callback has opened meanwhile", async () => {
+  using rcu = domain();
+  const { live } = rcu.memory.audit();
+  const large = Math.floor(rcu.memory.audit().free / 4 * 0.9);
+  // The callback waits for one period, the block for the next one.
+  const reading = rcu.readLock();
+  const { member, section } = withSectionOpened(rcu);
+  const { callbacks } = membershipOf(member, "test");
+  callbacks.processCallbacks();
+  member.deferFree(member.memory.allocate(large));
+  callbacks.processCallbacks();
+  reading[Symbol.dispose]();
+  rcu.threadOffline();
+  assertThrows(
+    () => member.memory.allocate(large),
+    RcuMemoryError,
+    "inside a read section it cannot wait",
+  );
+  assert(section()!.open);
+  assertThrows(() => rcu.synchronizeSync({ timeout: 5 }), RcuStallError);
+  section()![Symbol.dispose]();
+  member.close();
+  await assertAlone(rcu, live);
+});
+
+Deno.test("a callback that close() runs can open no section", async () => {
+  using rcu = domain();
+  const { live } = rcu.memory.audit();
+  const { member, section } = withSectionOpened(rcu);
+  const errors: string[] = [];
+  member.addEventListener("error", (event) => {
+    event.preventDefault();
+    errors.push((event as ErrorEvent).message);
+  });
+  member.close();
+  assertEquals(section(), undefined);
+  assertEquals(errors, ["Cannot read as the Rcu must be open: it is closed"]);
+  rcu.synchronizeSync({ timeout: 0 });
+  await assertAlone(rcu, live);
+});
+
+Deno.test("close() refuses while a section is open that a callback has opened", () => {
+  using rcu = domain();
+  const { member, section } = withSectionOpened(rcu);
+  member.barrierSync();
+  assertThrows(() => member.close(), Error, "inside a read section");
+  assert(section()!.open);
+  assertThrows(() => rcu.synchronizeSync({ timeout: 5 }), RcuStallError);
+  section()![Symbol.dispose]();
+  member.close();
 });
