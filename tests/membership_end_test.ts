@@ -9,10 +9,14 @@ import {
 } from "@std/assert";
 import {
   Rcu,
+  RcuMap,
   RcuMemoryError,
   type RcuOptions,
+  RcuSortedMap,
   RcuStallError,
   type ReadSection,
+  string,
+  u32,
 } from "../mod.ts";
 import { membershipOf } from "../src/rcu.ts";
 import { assertAddsUp, assertLists } from "./_audit.ts";
@@ -311,3 +315,47 @@ Deno.test("close() refuses while a section is open that a callback has opened", 
   section()![Symbol.dispose]();
   member.close();
 });
+
+for (const Kind of [RcuMap, RcuSortedMap]) {
+  Deno.test(`an update of ${Kind.name} after which a callback closes the Rcu has been made, and says so`, async () => {
+    using rcu = domain();
+    const watching = Kind.open(rcu, "m", { key: u32, value: string });
+    const empty = await settle(rcu);
+    // Whichever update it is at which the callbacks are looked at.
+    const acts: ((map: typeof watching, i: number) => unknown)[] = [
+      (map, i) => map.set(i, "x"),
+      (map, i) => map.update(i, () => "y"),
+      (map, i) => map.delete(i),
+    ];
+    for (const [kind, act] of acts.entries()) {
+      for (let before = 0; before < 70; before++) {
+        const member = Rcu.attach(rcu.handle);
+        const map = Kind.open(member, "m", { key: u32, value: string });
+        watching.replaceAll(
+          Array.from({ length: kind < 2 ? 0 : 200 }, (_, i) => [i, "x"]),
+        );
+        for (let i = 0; i < before; i++) {
+          member.deferFree(member.memory.allocate(4));
+        }
+        member.callRcu(() => member.close());
+        let done = 0;
+        // It fails only when the membership is closed before it begins.
+        assertThrows(
+          () => {
+            for (let i = 0; i < 200; i++) {
+              act(map, i);
+              done++;
+              if (kind === 2) member.deferFree(member.memory.allocate(4));
+              else act(map, i);
+            }
+          },
+          Error,
+          "as the Rcu must be open: it is closed",
+        );
+        assertEquals(watching.size, kind < 2 ? done : 200 - done);
+      }
+    }
+    watching.clear();
+    await assertAlone(rcu, empty);
+  });
+}

@@ -65,8 +65,9 @@ export class Writer<K, V> {
     }
     if (result !== INSERTED && node !== 0) heap.free(node);
     if (result === UNEXPECTED) this.#values.discard(value);
-    table.membership.afterUpdate();
+    // The last thing: a callback may close the membership, and the update has been made.
     if (result === INSERTED) this.#resizer.check(stripe);
+    table.membership.afterUpdate();
     return result !== UNEXPECTED;
   }
 
@@ -179,8 +180,9 @@ export class Writer<K, V> {
       membership.unlock(stripe + STRIPE_LOCK);
     }
     if (deleted) {
-      membership.afterUpdate();
+      // In this order, as in `put`.
       this.#resizer.check(stripe);
+      membership.afterUpdate();
     }
     return deleted;
   }
