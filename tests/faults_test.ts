@@ -1,6 +1,6 @@
 // One test for each kind of fault that was found by attacking the package.
 
-import { assert, assertEquals, assertThrows } from "@std/assert";
+import { assert, assertEquals, assertMatch, assertThrows } from "@std/assert";
 import {
   bytes,
   json,
@@ -15,6 +15,7 @@ import {
 } from "../mod.ts";
 import { assertAddsUp, assertLists } from "./_audit.ts";
 import { settle } from "./_settle.ts";
+import { until } from "./_workers.ts";
 
 function domain(options: RcuOptions = {}): Rcu {
   return Rcu.create({
@@ -86,6 +87,91 @@ Deno.test("a callback that throws what cannot be printed stops nothing", async (
   rcu.callRcu(() => ran++);
   await settle(rcu);
   assertEquals([ran, errors()], [1, 2]);
+});
+
+const hostile: Record<string, () => unknown> = {
+  "an error whose message is a symbol": () =>
+    Object.assign(new Error(), { message: Symbol("x") }),
+  "an error that throws when it is asked for its message": () =>
+    Object.defineProperty(new Error(), "message", {
+      get() {
+        throw new Error("getter");
+      },
+    }),
+  "a proxy that throws when it is asked for its prototype": () =>
+    new Proxy({}, {
+      getPrototypeOf() {
+        throw new Error("trap");
+      },
+    }),
+  "a function that throws when it is made a string": () =>
+    Object.assign(() => {}, {
+      toString() {
+        throw new Error("toString");
+      },
+    }),
+};
+
+for (const [what, make] of Object.entries(hostile)) {
+  Deno.test(`a callback that throws ${what} stops no other one`, () => {
+    using rcu = domain();
+    const errors = countErrors(rcu);
+    let ran = 0;
+    rcu.callRcu(() => {
+      throw make();
+    });
+    rcu.callRcu(() => ran++);
+    rcu.callRcu(() => ran++);
+    rcu.barrierSync();
+    assertEquals([ran, errors(), rcu.stats().callbacks.pending], [2, 1, 0]);
+  });
+}
+
+for (
+  const callbacks of [
+    { mode: "immediate" },
+    { mode: "throttled", maxBatch: 2 },
+  ] as const
+) {
+  Deno.test(`an error that cannot be reported loses no other callback (${callbacks.mode})`, async () => {
+    using rcu = domain({ callbacks });
+    const ran: number[] = [];
+    rcu.callRcu(() => {
+      throw new Error("mine");
+    });
+    for (let i = 0; i < 5; i++) rcu.callRcu(() => ran.push(i));
+    rcu.dispatchEvent = () => {
+      throw new Error("not reported");
+    };
+    assertThrows(() => rcu.barrierSync(), Error, "not reported");
+    assertEquals(ran, []);
+    assertEquals(rcu.stats().callbacks.pending, 5);
+    rcu.callRcu(() => ran.push(5));
+    await settle(rcu);
+    assertEquals(ran, [0, 1, 2, 3, 4, 5]);
+    assertEquals(rcu.stats().callbacks.pending, 0);
+  });
+}
+
+Deno.test("callbacks have their turn in the event loop although an error could not be reported", async () => {
+  using rcu = domain();
+  let ran = 0;
+  rcu.callRcu(() => {
+    throw new Error("mine");
+  });
+  rcu.callRcu(() => ran++);
+  rcu.dispatchEvent = () => {
+    throw new Error("not reported");
+  };
+  const uncaught = new Promise<string>((resolve) =>
+    addEventListener("error", (event) => {
+      event.preventDefault();
+      resolve(event.message);
+    }, { once: true })
+  );
+  assertMatch(await uncaught, /not reported/);
+  await until("the other callback has run", () => ran === 1);
+  assertEquals(rcu.stats().callbacks.pending, 0);
 });
 
 Deno.test("a recursion of reads that overflows the stack does not leave the thread online", async () => {

@@ -182,7 +182,13 @@ export function show(value: unknown): string {
   if (typeof value === "object" && value !== null) {
     return `an object of type ${typeName(value)}`;
   }
-  return Object.is(value, -0) ? "-0" : String(value);
+  if (Object.is(value, -0)) return "-0";
+  try {
+    return String(value);
+  } catch {
+    // Its toString is its own.
+    return "a function";
+  }
 }
 
 /** The caller's object may do as it likes when it is asked for its type. */
