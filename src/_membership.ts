@@ -55,6 +55,8 @@ void [
 
 /** How long an allocation waits for frees that other threads have deferred, in ms. */
 const OTHERS_PATIENCE = 250;
+/** Periods in a row after which nothing was freed: as many as there are segments, and then something is wrong. */
+const DRAINS = 3;
 /** A pause between two looks at what other threads do, in ms. */
 const NAP = 1;
 /** What overload makes an updater wait at most, in ms: 1, and twice that for each further highWater. */
@@ -333,6 +335,7 @@ export class Membership {
     let othersPeriod: GracePeriodCookie | undefined;
     const deadline = performance.now() + this.stallTimeout;
     let patience = Infinity;
+    let idle = 0;
     heap.scavenge();
     let block = heap.tryAllocate(size);
     while (block === 0 && this.reader.depth === 0) {
@@ -340,13 +343,15 @@ export class Membership {
       this.reader.goOffline();
       this.callbacks.adopt();
       this.callbacks.help(true);
-      const own = this.callbacks.frees;
+      const { frees: own, invoked } = this.callbacks;
       if (own > 0) {
         if (!this.#drain(this.stallTimeout)) {
           stalled = this.stallReport(this.stallTimeout);
           break;
         }
         if (this.callbacks.frees < own) patience = Infinity;
+        if (this.callbacks.invoked !== invoked) idle = 0;
+        else if (++idle > DRAINS) break;
       } else if (this.pendingOfAll() === this.callbacks.pending) {
         break;
       } else if (patience === Infinity) {
@@ -385,10 +390,17 @@ export class Membership {
     );
   }
 
-  /** Waits for one period and reclaims what it covers. */
+  /**
+   * Waits for one period and reclaims what it covers. The caller looks at the
+   * membership and its sections anew: callbacks have run.
+   *
+   * @returns Whether the period has ended, or must not be waited for.
+   */
   #drain(timeout: number): boolean {
     this.reader.goOffline();
     this.callbacks.processCallbacks();
+    // A callback may have closed the membership, or opened a section and left it open.
+    if (this.#closed || this.reader.depth !== 0) return true;
     const cookie = this.callbacks.waitsFor;
     if (cookie === undefined) return true;
     if (!this.periods.wait(cookie, timeout, true)) return false;
@@ -506,6 +518,8 @@ export class Membership {
     const deadline = performance.now() + timeout;
     const done = this.#barrier();
     while (!done()) {
+      // A callback may have opened a section and left it open.
+      this.assertOutside("finish a barrier");
       const left = deadline - performance.now();
       if (left <= 0) this.#throwStalled("finish a barrier", timeout);
       if (this.callbacks.waitsFor === undefined) {
@@ -688,7 +702,8 @@ export class Membership {
     try {
       block = this.allocate(measureText(name));
     } catch (error) {
-      this.readers.unregister(this.index);
+      // Waiting for memory may have taken over what others had deferred.
+      this.close();
       throw error;
     }
     writeText(this.words, block, name);
@@ -709,6 +724,7 @@ export class Membership {
     }
     this.#closed = true;
     globalThis.removeEventListener?.("error", this.#onUncaught);
+    // Before the callbacks: none of them can open a section that would be left open.
     this.reader.close();
     try {
       this.callbacks.finish();

@@ -867,11 +867,7 @@ export class Rcu extends EventTarget implements Disposable {
   }
 
   #report(error: unknown): void {
-    const message = error instanceof Error
-      ? error.message
-      : typeof error === "string"
-      ? error
-      : show(error);
+    const message = messageOf(error);
     const event = new ErrorEvent("error", {
       error,
       message,
@@ -884,6 +880,16 @@ export class Rcu extends EventTarget implements Disposable {
       // What was thrown cannot even be printed.
       console.error(message);
     }
+  }
+}
+
+/** What was thrown may do as it likes when it is asked for its message. */
+function messageOf(error: unknown): string {
+  try {
+    const message = error instanceof Error ? error.message : error;
+    return typeof message === "string" ? message : show(message);
+  } catch {
+    return "what was thrown does not say what it is";
   }
 }
 

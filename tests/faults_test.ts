@@ -1,6 +1,6 @@
 // One test for each kind of fault that was found by attacking the package.
 
-import { assert, assertEquals, assertThrows } from "@std/assert";
+import { assert, assertEquals, assertMatch, assertThrows } from "@std/assert";
 import {
   bytes,
   f64,
@@ -16,7 +16,7 @@ import {
 } from "../mod.ts";
 import { assertAddsUp, assertLists } from "./_audit.ts";
 import { settle } from "./_settle.ts";
-import { sharedWords, tell, waitFor, withWorkers } from "./_workers.ts";
+import { sharedWords, tell, until, waitFor, withWorkers } from "./_workers.ts";
 
 function domain(options: RcuOptions = {}): Rcu {
   return Rcu.create({
@@ -88,6 +88,91 @@ Deno.test("a callback that throws what cannot be printed stops nothing", async (
   rcu.callRcu(() => ran++);
   await settle(rcu);
   assertEquals([ran, errors()], [1, 2]);
+});
+
+const hostile: Record<string, () => unknown> = {
+  "an error whose message is a symbol": () =>
+    Object.assign(new Error(), { message: Symbol("x") }),
+  "an error that throws when it is asked for its message": () =>
+    Object.defineProperty(new Error(), "message", {
+      get() {
+        throw new Error("getter");
+      },
+    }),
+  "a proxy that throws when it is asked for its prototype": () =>
+    new Proxy({}, {
+      getPrototypeOf() {
+        throw new Error("trap");
+      },
+    }),
+  "a function that throws when it is made a string": () =>
+    Object.assign(() => {}, {
+      toString() {
+        throw new Error("toString");
+      },
+    }),
+};
+
+for (const [what, make] of Object.entries(hostile)) {
+  Deno.test(`a callback that throws ${what} stops no other one`, () => {
+    using rcu = domain();
+    const errors = countErrors(rcu);
+    let ran = 0;
+    rcu.callRcu(() => {
+      throw make();
+    });
+    rcu.callRcu(() => ran++);
+    rcu.callRcu(() => ran++);
+    rcu.barrierSync();
+    assertEquals([ran, errors(), rcu.stats().callbacks.pending], [2, 1, 0]);
+  });
+}
+
+for (
+  const callbacks of [
+    { mode: "immediate" },
+    { mode: "throttled", maxBatch: 2 },
+  ] as const
+) {
+  Deno.test(`an error that cannot be reported loses no other callback (${callbacks.mode})`, async () => {
+    using rcu = domain({ callbacks });
+    const ran: number[] = [];
+    rcu.callRcu(() => {
+      throw new Error("mine");
+    });
+    for (let i = 0; i < 5; i++) rcu.callRcu(() => ran.push(i));
+    rcu.dispatchEvent = () => {
+      throw new Error("not reported");
+    };
+    assertThrows(() => rcu.barrierSync(), Error, "not reported");
+    assertEquals(ran, []);
+    assertEquals(rcu.stats().callbacks.pending, 5);
+    rcu.callRcu(() => ran.push(5));
+    await settle(rcu);
+    assertEquals(ran, [0, 1, 2, 3, 4, 5]);
+    assertEquals(rcu.stats().callbacks.pending, 0);
+  });
+}
+
+Deno.test("callbacks have their turn in the event loop although an error could not be reported", async () => {
+  using rcu = domain();
+  let ran = 0;
+  rcu.callRcu(() => {
+    throw new Error("mine");
+  });
+  rcu.callRcu(() => ran++);
+  rcu.dispatchEvent = () => {
+    throw new Error("not reported");
+  };
+  const uncaught = new Promise<string>((resolve) =>
+    addEventListener("error", (event) => {
+      event.preventDefault();
+      resolve(event.message);
+    }, { once: true })
+  );
+  assertMatch(await uncaught, /not reported/);
+  await until("the other callback has run", () => ran === 1);
+  assertEquals(rcu.stats().callbacks.pending, 0);
 });
 
 Deno.test("a recursion of reads that overflows the stack does not leave the thread online", async () => {
@@ -420,4 +505,101 @@ Deno.test("without debug, pointers are not checked", () => {
   const pointer = rcu.memory.allocate(1);
   rcu.assignPointer(pointer, 5);
   assertEquals(rcu.dereference(pointer), 5);
+});
+
+/** Bytes that run code whenever they are asked for their length or buffer. */
+function spiteful(kind: "subclass" | "property", act: () => void): Uint8Array {
+  if (kind === "subclass") {
+    class Spiteful extends Uint8Array {
+      override get buffer(): ArrayBuffer {
+        act();
+        return super.buffer as ArrayBuffer;
+      }
+    }
+    return Spiteful.of(7);
+  }
+  const bytes = Uint8Array.of(7);
+  const get = () => {
+    act();
+    return 1;
+  };
+  return Object.defineProperty(bytes, "length", { get });
+}
+
+for (const kind of ["subclass", "property"] as const) {
+  for (const Kind of [RcuMap, RcuSortedMap]) {
+    // A sorted map does not hash, so it asks nobody for a length.
+    const asks = kind === "subclass" || Kind === RcuMap;
+
+    Deno.test(`a key of ${Kind.name} that replaces everything when it is looked at (${kind}) is looked up afterwards`, () => {
+      using rcu = domain({ stallTimeout: 1000 });
+      const map = Kind.open(rcu, "m", { key: bytes, value: u32 });
+      let value = 0;
+      const replace = () => {
+        map.replaceAll([[Uint8Array.of(7), ++value], [Uint8Array.of(8), 0]]);
+        rcu.barrierSync();
+      };
+      replace();
+      const key = spiteful(kind, replace);
+      for (let i = 0; i < 300; i++) {
+        assertEquals(map.get(key), value);
+        assertEquals(map.has(key), true);
+      }
+      assertEquals(value > 600, asks);
+      if (map instanceof RcuSortedMap) {
+        assertEquals(map.floor(key)?.[1], value);
+        assertEquals(map.ceiling(key)?.[1], value);
+      }
+      assertEquals(map.delete(key), true);
+    });
+
+    Deno.test(`a key of ${Kind.name} that takes the thread offline when it is looked at (${kind}) is looked up online`, () => {
+      using rcu = domain();
+      using other = Rcu.attach(rcu.handle);
+      const map = Kind.open(rcu, "m", { key: bytes, value: u32 });
+      map.set(Uint8Array.of(7), 1);
+      const online = () =>
+        other.stats().readers.find(({ id }) => id === rcu.readerId)!.online;
+      const key = spiteful(kind, () => rcu.threadOffline());
+      for (const look of [() => map.get(key), () => map.has(key)]) {
+        look();
+        assertEquals(online(), true);
+      }
+      // Where the thread must not go offline, the key is told so.
+      const inSection = () => rcu.read(() => map.get(key));
+      if (asks) assertThrows(inSection, Error, "inside a read section");
+      else assertEquals(inSection(), 1);
+    });
+  }
+}
+
+Deno.test("view() of a key that ends the section when it is looked at is refused", () => {
+  using rcu = domain();
+  for (const Kind of [RcuMap, RcuSortedMap]) {
+    const map = Kind.open(rcu, Kind.name, { key: bytes, value: bytes });
+    map.set(Uint8Array.of(7), Uint8Array.of(1));
+    const section = rcu.readLock();
+    const key = spiteful("subclass", () => section[Symbol.dispose]());
+    assertThrows(() => map.view(key), Error, "outside a read section");
+  }
+});
+
+Deno.test("bytes with a length or a buffer of their own are as long as they are", () => {
+  using rcu = domain();
+  const map = RcuMap.open(rcu, "m", { key: bytes, value: bytes });
+  const other = RcuMap.open(rcu, "other", { key: u32, value: bytes });
+  for (let i = 0; i < 100; i++) other.set(i, Uint8Array.of(i));
+  for (const changes of [0, 1, 2, 3, 4, 5]) {
+    let asked = 0;
+    const liar = Object.defineProperties(Uint8Array.of(5), {
+      length: { get: () => asked++ < changes ? 1 : 4000 },
+      buffer: { value: new ArrayBuffer(1) },
+    });
+    map.set(Uint8Array.of(1), liar);
+    assertEquals(map.get(Uint8Array.of(1)), Uint8Array.of(5));
+    map.set(liar, Uint8Array.of(6));
+  }
+  assertEquals(map.get(Uint8Array.of(5)), Uint8Array.of(6));
+  assertEquals(map.size, 2);
+  for (let i = 0; i < 100; i++) assertEquals(other.get(i), Uint8Array.of(i));
 });

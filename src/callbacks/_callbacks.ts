@@ -264,6 +264,7 @@ export class Callbacks {
       Atomics.store(this.#words, this.#base + PEAK, pending);
     }
     this.#throttle?.watch(pending);
+    if (this.#ready.waiting) this.#ready.run([], 0, 0);
     // Twice at most: what a callback enqueues is for a later call, or a callback
     // that enqueues itself would never let go of the thread.
     // And no more once a callback has closed the membership and was the last to be done.
@@ -398,14 +399,18 @@ export class Callbacks {
   #turn(): void {
     this.#plugged = false;
     this.#throttle?.replenish();
-    this.adopt();
-    this.processCallbacks(true);
-    if (this.pending === 0) {
-      this.#pause = SHORTEST_PAUSE;
-      return;
+    try {
+      this.adopt();
+      this.processCallbacks(true);
+    } finally {
+      // Even then, or what is left would never have its turn.
+      if (this.pending === 0) {
+        this.#pause = SHORTEST_PAUSE;
+      } else {
+        this.#pause = Math.min(this.#pause + 1, LONGEST_PAUSE);
+        this.#timer.start(this.#onTurn, this.#pause);
+      }
     }
-    this.#pause = Math.min(this.#pause + 1, LONGEST_PAUSE);
-    this.#timer.start(this.#onTurn, this.#pause);
   }
 
   /** Takes over what threads that left had deferred. Does nothing once this one has left. */

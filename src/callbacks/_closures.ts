@@ -19,13 +19,20 @@ export class Closures {
     this.#onDone = onDone;
   }
 
+  /** Whether some are left that a call was about to run when it ended early. */
+  get waiting(): boolean {
+    return !this.#running && this.#ready.length > 0;
+  }
+
   /** Whether one is being run right now. */
   get running(): boolean {
     return this.#running;
   }
 
   /**
-   * Runs closures, or leaves them to the call that is already running some.
+   * Runs closures, after those that are left, or leaves them to the call that is
+   * already running some. Should it end early, because an error cannot be
+   * reported, then those that have not been run are left for the next call.
    *
    * @param closures A list of closures.
    * @param from The first one.
@@ -36,20 +43,21 @@ export class Closures {
     for (let i = from; i < to; i++) this.#ready.push(closures[i]);
     if (this.#running) return;
     this.#running = true;
+    let done = 0;
     try {
       // A closure may wait for memory and so make further ones ready: they queue up behind.
-      for (let i = 0; i < this.#ready.length; i++) {
+      while (done < this.#ready.length) {
+        const closure = this.#ready[done++];
         try {
-          this.#ready[i]();
+          closure();
         } catch (error) {
           this.#onError(error);
         }
       }
     } finally {
-      const count = this.#ready.length;
-      this.#ready = [];
+      this.#ready = this.#ready.slice(done);
       this.#running = false;
-      this.#onDone(count);
+      this.#onDone(done);
     }
   }
 }

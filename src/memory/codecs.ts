@@ -140,13 +140,23 @@ class Bytes extends BlockKeyCodec<Uint8Array> {
   readonly schema = "bytes";
   readonly reusable = false;
   prepare(value: Uint8Array): Uint8Array {
+    const bytes = this.prepareKey(value);
+    // A property of its own would be believed where the value is measured and written.
+    return Object.hasOwn(bytes, "length") || Object.hasOwn(bytes, "buffer")
+      ? new Uint8Array(bytes)
+      : bytes;
+  }
+  // What lookups do with it runs no code of its owner's: it is a typed array whose elements are
+  // read, and `equals` and `compare` do not ask it for its length.
+  override prepareKey(value: Uint8Array): Uint8Array {
     if (!(value instanceof Uint8Array)) {
       refuseType("bytes", "a Uint8Array", value);
     }
     // What another thread can change meanwhile, what can change its length, and what is not what
     // it says is copied, by a constructor that asks the object for nothing.
     const { buffer } = value;
-    return Object.getPrototypeOf(value) !== Uint8Array.prototype ||
+    return !ArrayBuffer.isView(value) ||
+        Object.getPrototypeOf(value) !== Uint8Array.prototype ||
         buffer instanceof SharedArrayBuffer || buffer.resizable
       ? new Uint8Array(value)
       : value;
@@ -187,8 +197,10 @@ class Bytes extends BlockKeyCodec<Uint8Array> {
     return h;
   }
   equals(words: Int32Array, address: Address, key: Uint8Array): boolean {
-    if (words[address] !== key.length) return false;
-    for (let i = 0, at = address + 1; i < key.length; i += 4, at++) {
+    const length = words[address];
+    if (key[length] !== undefined) return false;
+    if (length > 0 && key[length - 1] === undefined) return false;
+    for (let i = 0, at = address + 1; i < length; i += 4, at++) {
       // Bytes past the end read as undefined, hence as 0, like the padding.
       const word = key[i] | (key[i + 1] << 8) | (key[i + 2] << 16) |
         (key[i + 3] << 24);
@@ -199,12 +211,12 @@ class Bytes extends BlockKeyCodec<Uint8Array> {
   // Byte by byte; a beginning comes before what it begins.
   compare(words: Int32Array, address: Address, key: Uint8Array): number {
     const length = words[address++];
-    const common = Math.min(length, key.length);
-    for (let i = 0; i < common; i++) {
+    for (let i = 0; i < length; i++) {
       const byte = (words[address + (i >>> 2)] >>> ((i & 3) << 3)) & 0xff;
-      if (byte !== key[i]) return byte - key[i];
+      const other = key[i];
+      if (byte !== other) return other === undefined ? 1 : byte - other;
     }
-    return length - key.length;
+    return key[length] === undefined ? 0 : -1;
   }
 }
 

@@ -130,9 +130,9 @@ export class Reader {
     }
   }
 
-  /** Announces, between two sections, that the thread holds no reference. */
+  /** Announces, between two sections, that the thread holds no reference. Does nothing inside a section. */
   goOffline(): void {
-    if (!this.online) return;
+    if (!this.online || this.depth !== 0) return;
     this.budget = 0;
     this.online = false;
     // Release: every load of the sections before comes first (5).

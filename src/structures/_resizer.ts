@@ -38,7 +38,7 @@ export class Resizer {
 
   /**
    * Resizes if a stripe's count asks for it. Without memory, or when another
-   * thread is at it, does nothing: chains get longer for a while.
+   * thread is at it, does nothing: chains get longer for a while. Runs no callback.
    *
    * @param stripe The stripe that has just changed.
    */
@@ -63,7 +63,6 @@ export class Resizer {
     } finally {
       membership.unlock(lock);
     }
-    membership.afterUpdate();
   }
 
   /** The caller holds RESIZE_LOCK: the table and its successor stay. */

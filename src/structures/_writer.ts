@@ -68,8 +68,9 @@ export class Writer<K, V> {
     if (result !== INSERTED && node !== 0) heap.free(node);
     if (result === UNEXPECTED) this.#values.discard(value);
     else noteWrite(table.membership, table.header, keyOf(probe));
-    table.membership.afterUpdate();
+    // The last thing: a callback may close the membership, and the update has been made.
     if (result === INSERTED) this.#resizer.check(stripe);
+    table.membership.afterUpdate();
     return result !== UNEXPECTED;
   }
 
@@ -183,8 +184,9 @@ export class Writer<K, V> {
     }
     if (deleted) {
       noteWrite(membership, table.header, keyOf(probe));
-      membership.afterUpdate();
+      // In this order, as in `put`.
       this.#resizer.check(stripe);
+      membership.afterUpdate();
     }
     return deleted;
   }

@@ -260,11 +260,8 @@ export class RcuMap<K, V, View = V> implements Iterable<[K, V]> {
    * ```
    */
   get(key: K): V | undefined {
-    const reader = this._reader;
-    if (--reader.budget < 0) reader.refill();
     const node = this.#find(key);
-    const value = node === 0 ? undefined : this.#valueOf(node);
-    return value;
+    return node === 0 ? undefined : this.#valueOf(node);
   }
 
   /** `Table.find` for keys that are words, without a probe. */
@@ -285,10 +282,18 @@ export class RcuMap<K, V, View = V> implements Iterable<[K, V]> {
     }
   }
 
+  /** Finds a node, as a leaf read or part of one. */
   #find(key: K): Address {
-    return this._wordKey !== undefined
-      ? this.#findWord(this._wordKey.toWord(key))
-      : this._table.find(this._table.root(), this._table.probe(key));
+    const reader = this._reader;
+    if (this._wordKey !== undefined) {
+      const word = this._wordKey.toWord(key);
+      if (--reader.budget < 0) reader.refill();
+      return this.#findWord(word);
+    }
+    // First: a caller's object may run code when it is looked at.
+    const probe = this._table.probe(key);
+    if (--reader.budget < 0) reader.refill();
+    return this._table.find(this._table.root(), probe);
   }
 
   /**
@@ -311,10 +316,7 @@ export class RcuMap<K, V, View = V> implements Iterable<[K, V]> {
    * ```
    */
   has(key: K): boolean {
-    const reader = this._membership.reader;
-    if (--reader.budget < 0) reader.refill();
-    const found = this.#find(key) !== 0;
-    return found;
+    return this.#find(key) !== 0;
   }
 
   /**
@@ -346,13 +348,13 @@ export class RcuMap<K, V, View = V> implements Iterable<[K, V]> {
    * ```
    */
   view(key: K): View | undefined {
-    const { reader } = this._membership;
-    if (reader.depth === 0) {
+    const node = this.#find(key);
+    // Afterwards: a caller's object may have ended the section when it was looked at.
+    if (this._reader.depth === 0) {
       throw new Error(
         "Cannot view a value outside a read section: the view would outlive it",
       );
     }
-    const node = this.#find(key);
     return node === 0
       ? undefined
       : this._values.view(this._words[node + VALUE]) as View;
@@ -770,10 +772,11 @@ export class RcuMap<K, V, View = V> implements Iterable<[K, V]> {
   static {
     class WordMap<K, V, View> extends RcuMap<K, V, View> {
       override get(key: K): V | undefined {
+        const word = this._wordKey!.toWord(key);
         const reader = this._reader;
         if (--reader.budget < 0) reader.refill();
         let value: V | undefined;
-        const node = this.#findWord(this._wordKey!.toWord(key));
+        const node = this.#findWord(word);
         if (node !== 0) {
           value = this._wordValue!.fromWord(this._words[node + VALUE]);
         }
@@ -783,10 +786,11 @@ export class RcuMap<K, V, View = V> implements Iterable<[K, V]> {
 
     class WordKeyMap<K, V, View> extends RcuMap<K, V, View> {
       override get(key: K): V | undefined {
+        const word = this._wordKey!.toWord(key);
         const reader = this._reader;
         if (--reader.budget < 0) reader.refill();
         let value: V | undefined;
-        const node = this.#findWord(this._wordKey!.toWord(key));
+        const node = this.#findWord(word);
         if (node !== 0) value = this._values.load(this._words[node + VALUE]);
         return value;
       }
@@ -817,6 +821,7 @@ export class RcuMap<K, V, View = V> implements Iterable<[K, V]> {
       override get(key: K): V | undefined {
         const reader = this._reader;
         if (reader.depth !== 0) return super.get(key);
+        // A key needs no conversion: what is no string is refused before anything is looked at.
         if (--reader.budget < 0) reader.refill();
         let what: unknown;
         // Plain is enough: if it returns an old number, the section began before the change.

@@ -323,13 +323,13 @@ export class RcuSortedMap<K, V, View = V> implements Iterable<[K, V]> {
    * ```
    */
   view(key: K): View | undefined {
-    const { reader } = this._membership;
-    if (reader.depth === 0) {
+    const node = this.#find(key);
+    // Afterwards: a caller's object may have ended the section when it was looked at.
+    if (this._reader.depth === 0) {
       throw new Error(
         "Cannot view a value outside a read section: the view would outlive it",
       );
     }
-    const node = this.#find(key);
     return node === 0
       ? undefined
       : this._values.view(this._words[node + VALUE]) as View;
@@ -889,12 +889,11 @@ export class RcuSortedMap<K, V, View = V> implements Iterable<[K, V]> {
   static {
     class WordMap<K, V, View> extends RcuSortedMap<K, V, View> {
       override get(key: K): V | undefined {
+        const word = this._wordKey!.toWord(key) ^ this._bias;
         const reader = this._reader;
         if (--reader.budget < 0) reader.refill();
         let value: V | undefined;
-        const node = this.#findWord(
-          this._wordKey!.toWord(key) ^ this._bias,
-        );
+        const node = this.#findWord(word);
         if (node !== 0) {
           value = this._wordValue!.fromWord(this._words[node + VALUE]);
         }
@@ -904,12 +903,11 @@ export class RcuSortedMap<K, V, View = V> implements Iterable<[K, V]> {
 
     class WordKeyMap<K, V, View> extends RcuSortedMap<K, V, View> {
       override get(key: K): V | undefined {
+        const word = this._wordKey!.toWord(key) ^ this._bias;
         const reader = this._reader;
         if (--reader.budget < 0) reader.refill();
         let value: V | undefined;
-        const node = this.#findWord(
-          this._wordKey!.toWord(key) ^ this._bias,
-        );
+        const node = this.#findWord(word);
         if (node !== 0) value = this._values.load(this._words[node + VALUE]);
         return value;
       }
