@@ -14,15 +14,21 @@ import type { Batch, Join } from "./_worker.ts";
 
 /** Most threads of a plan. */
 const THREADS = 3;
-/** Rounds in which the threads play a plan: one that fails seldom is to fail in some. */
+/** Most rounds of a plan, and words of the log that suffice for them, whatever the plan. */
 const ROUNDS = 100;
-/** Enough for these, whatever the plan. */
 const LOG_WORDS = 2 ** 14;
 
 /** How much is explored. */
 export interface Effort {
   /** Most plans. */
   plans: number;
+  /**
+   * Rounds in which the threads play each plan, at most 100, so that one that
+   * fails seldom fails in some.
+   *
+   * @default {100}
+   */
+  rounds?: number;
   /** After how long no plan is played any more, in ms. The first one always is. */
   time?: number;
   /** Whether to show the first plan that fails, instead of looking for a smaller one. */
@@ -90,14 +96,14 @@ export class Explorer {
    * @returns What fast-check has to say.
    */
   explore(
-    { plans, time = Infinity, asIs = false }: Effort,
+    { plans, rounds = ROUNDS, time = Infinity, asIs = false }: Effort,
   ): Promise<fc.RunDetails<[Plan]>> {
     let end = performance.now() + time;
     const plan = anyPlan(this.#scenario, this.#workers.length);
     const property = fc.asyncProperty(plan, async (plan) => {
       if (this.rounds > 0 && performance.now() > end) return;
       try {
-        await this.#play(plan);
+        await this.#play(plan, rounds);
       } catch (error) {
         // Looking for a smaller plan takes as long as it takes.
         end = Infinity;
@@ -107,16 +113,16 @@ export class Explorer {
     return fc.check(property, { numRuns: plans, endOnFailure: asIs });
   }
 
-  async #play(plan: Plan): Promise<void> {
+  async #play(plan: Plan, rounds: number): Promise<void> {
     this.#control.fill(0);
     const first = this.rounds;
-    const batch: Batch = { plan, first, rounds: ROUNDS };
-    this.rounds += ROUNDS;
+    const batch: Batch = { plan, first, rounds };
+    this.rounds += rounds;
     await Promise.all(
       this.#workers.map((worker) => worker.call("play", batch)),
     );
     const logs = new Logs(this.#logs);
-    for (let round = first; round < first + ROUNDS; round++) {
+    for (let round = first; round < first + rounds; round++) {
       if (check(this.#scenario, plan, round, logs)) this.overlaps++;
     }
   }

@@ -16,12 +16,15 @@ export type Fault =
 // deno-lint-ignore no-explicit-any -- methods of any structure
 type Method = (this: any, ...of: any[]) => unknown;
 
-/** Looks between two halves of what should be one: other threads get in between. */
-const GAP = 4_000;
-const idle = new Int32Array(1);
+/**
+ * A sleep between two halves of what should be one, in ms: other threads get in between, even
+ * where there is but one processor for all of them.
+ */
+const GAP = 0.05;
+const idle = new Int32Array(new SharedArrayBuffer(4));
 
 function dawdle(): void {
-  for (let i = 0; i < GAP; i++) Atomics.load(idle, 0);
+  Atomics.wait(idle, 0, 0, GAP);
 }
 
 /** Replaces a method; it can call what it replaces. */
@@ -106,10 +109,12 @@ const FAULTS: Record<Fault, () => void> = {
   "does not keep a section to one generation": () => {
     replace(Table, "root", (): Method =>
       function () {
+        if (this.membership.reader.depth > 0) dawdle();
         return this.words[this.header + TABLE];
       });
     replace(Tree, "tree", (): Method =>
       function () {
+        if (this.membership.reader.depth > 0) dawdle();
         return this.words[this.header + TREE];
       });
   },
