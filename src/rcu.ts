@@ -15,6 +15,7 @@ import type {
 } from "./options.ts";
 import { ReclaimerHost } from "./_reclaimer_host.ts";
 import { buryIfDead } from "./_reclaimer_death.ts";
+import { probeStack } from "./sync/_stack.ts";
 import { OpenSection, type ReadSection } from "./readers/section.ts";
 import type { RcuStats, ReaderStats } from "./stats.ts";
 
@@ -471,6 +472,7 @@ export class Rcu extends EventTarget implements Disposable {
     const membership = this.#membership;
     membership.assertOpen("defer");
     const tag = membership.heap.liveTagOf(address, "defer freeing");
+    probeStack();
     membership.callbacks.deferFree(address, tag);
     membership.afterUpdate();
   }
@@ -773,7 +775,9 @@ function arenaOf(membership: Membership): Arena {
     },
     free(address: Address): void {
       membership.assertOpen("free");
-      heap.release(address, heap.liveTagOf(address, "free"));
+      const tag = heap.liveTagOf(address, "free");
+      probeStack();
+      heap.release(address, tag);
     },
     audit(): MemoryAudit {
       membership.assertOpen("audit");

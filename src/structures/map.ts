@@ -7,6 +7,7 @@ import type { Codec, KeyCodec } from "../memory/codec.ts";
 import type { Reader } from "../readers/_reader.ts";
 import { RcuMemoryError } from "../memory/errors.ts";
 import { membershipOf, type Rcu } from "../rcu.ts";
+import { probeStack } from "../sync/_stack.ts";
 import { Builder } from "./_builder.ts";
 import { collect } from "./_cursor.ts";
 import { hideFields } from "./_hide.ts";
@@ -552,6 +553,7 @@ export class RcuMap<K, V, View = V> implements Iterable<[K, V]> {
     probe: ReturnType<Table<K>["probe"]>,
   ): { expected: Expected; value: V | undefined } {
     const { reader } = this._membership;
+    probeStack();
     reader.enter();
     try {
       // The current table, not the section's: a writer must see what it replaces.

@@ -7,6 +7,7 @@ import type { Codec, KeyCodec } from "../memory/codec.ts";
 import { RcuMemoryError } from "../memory/errors.ts";
 import type { Reader } from "../readers/_reader.ts";
 import { membershipOf, type Rcu } from "../rcu.ts";
+import { probeStack } from "../sync/_stack.ts";
 import { hideFields } from "./_hide.ts";
 import { checkOptions, openRoot } from "./_open.ts";
 import { keyCodec } from "./_table.ts";
@@ -524,6 +525,7 @@ export class RcuSortedMap<K, V, View = V> implements Iterable<[K, V]> {
   /** What is there now, and how to tell that it still is. */
   #peek(probe: Probe): { expected: Expected; value: V | undefined } {
     const { reader } = this._membership;
+    probeStack();
     reader.enter();
     try {
       // The current tree, not the section's: a writer must see what it replaces.
