@@ -146,7 +146,7 @@ export const scalingModel: Experiment = {
   title: "Beyond this machine: 1 to 1,024 simulated processors",
   about:
     "The shipped detectors and the shipped enqueue path run on a simulated coherent memory, beside the fault of 2009 and the lock that RCU replaces.",
-  command: "deno run --allow-read=. bench/scaling_model.ts",
+  command: "deno task report --only scaling_model",
   steps: ({ quick }) => SYSTEMS.length * (processors(quick).length + 1),
   run,
 };

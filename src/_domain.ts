@@ -3,6 +3,7 @@
 import {
   checkBoolean,
   checkInteger,
+  checkNames,
   checkOptions,
   type OptionNames,
 } from "./_arguments.ts";
@@ -194,6 +195,7 @@ function detectorKind(detector: RcuOptions["detector"]): number {
   if (detector === "classic") return CLASSIC;
   if (detector === "tree") return DEFAULT_FANOUT;
   if (typeof detector === "object" && detector?.type === "tree") {
+    checkNames(detector, { type: true, fanout: true }, "create a domain");
     const { fanout } = detector;
     checkInteger("detector.fanout", fanout, SMALLEST_FANOUT, LARGEST_FANOUT);
     return fanout;

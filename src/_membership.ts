@@ -41,6 +41,7 @@ import {
   release,
   tryAcquire,
 } from "./sync/_mutex.ts";
+import { probeStack } from "./sync/_stack.ts";
 
 // Deno loads some globals when they are first used and runs pending microtasks meanwhile, which may
 // be anybody's code. That must not happen under a lock: use them now.
@@ -86,6 +87,9 @@ export interface MembershipEvents {
  * 2. Allocate before taking a lock; under a lock use `heap.tryAllocate` alone.
  * 3. `retire` what was unlinked under the lock, and call `afterUpdate` when no
  *    lock is held: it may run callbacks of the user.
+ * 4. `lock`, `tryLock` and `allocate` throw if the stack has little room, before
+ *    they touch anything. Elsewhere call `probeStack` before a section is entered in
+ *    which an overflow must not happen, for it might not be left.
  */
 export class Membership {
   readonly words: Int32Array;
@@ -136,6 +140,7 @@ export class Membership {
     this.debug = words[HEADER_DEBUG] !== 0;
     this.stallTimeout = words[HEADER_STALL_TIMEOUT];
     this.readers = new ReaderTable(words, places.readers, maxReaders);
+    probeStack();
     const record = this.readers.register();
     if (record === undefined) {
       throw new RangeError(
@@ -258,6 +263,7 @@ export class Membership {
   lock(address: Address): void {
     // The caller's own code may have closed the membership in the middle of an update.
     this.assertOpen("take a lock");
+    probeStack();
     this.lockToCleanUp(address);
   }
 
@@ -302,6 +308,7 @@ export class Membership {
    * @returns Whether it was.
    */
   tryLock(address: Address): boolean {
+    probeStack();
     return tryAcquire(this.words, address, this.#owner);
   }
 
@@ -324,6 +331,7 @@ export class Membership {
    */
   allocate(size: number): Address {
     this.assertOpen("allocate");
+    probeStack();
     const block = this.heap.tryAllocate(size);
     return block !== 0 ? block : this.#allocateSlowly(size);
   }
@@ -558,6 +566,7 @@ export class Membership {
 
   /** Takes note of what every thread has enqueued; the result says whether that is done. */
   #barrier(): () => boolean {
+    probeStack();
     let departures = 0;
     let goals: number[] = [];
     let handedOver = false;
@@ -659,12 +668,15 @@ export class Membership {
    * @returns The name, or "".
    */
   nameOf(reader: number): string {
+    probeStack();
     // A thread that leaves retires its name like any other block.
     this.reader.enter();
-    const block = this.readers.nameOf(reader);
-    const name = block === 0 ? "" : readText(this.words, block);
-    this.reader.exit();
-    return name;
+    try {
+      const block = this.readers.nameOf(reader);
+      return block === 0 ? "" : readText(this.words, block);
+    } finally {
+      this.reader.exit();
+    }
   }
 
   #describe(id: number, age: number, behind: number): StalledReader {
@@ -717,6 +729,7 @@ export class Membership {
   close(): void {
     if (this.#closed) return;
     this.assertOutside("close");
+    probeStack();
     const name = this.readers.nameOf(this.index);
     if (name !== 0) {
       this.readers.setName(this.index, 0);

@@ -22,6 +22,7 @@ import type {
 } from "./options.ts";
 import { ReclaimerHost } from "./_reclaimer_host.ts";
 import { buryIfDead } from "./_reclaimer_death.ts";
+import { probeStack } from "./sync/_stack.ts";
 import { OpenSection, type ReadSection } from "./readers/section.ts";
 import type { RcuStats, ReaderStats } from "./stats.ts";
 
@@ -495,6 +496,7 @@ export class Rcu extends EventTarget implements Disposable {
     const membership = this.#membership;
     membership.assertOpen("defer");
     const tag = membership.heap.liveTagOf(address, "defer freeing");
+    probeStack();
     membership.callbacks.deferFree(address, tag);
     membership.afterUpdate();
   }
@@ -764,9 +766,9 @@ export class Rcu extends EventTarget implements Disposable {
     let invoked = 0;
     for (let id = 0; id < readers.count; id++) {
       invoked += counters.invoked(id) >>> 0;
+      peak = Math.max(peak, counters.peak(id));
       if (!readers.isRegistered(id)) continue;
       const announced = Atomics.load(words, readers.slot(id));
-      peak = Math.max(peak, counters.peak(id));
       list.push({
         id,
         name: "",
@@ -937,7 +939,9 @@ function arenaOf(membership: Membership): Arena {
     },
     free(address: Address): void {
       membership.assertOpen("free");
-      heap.release(address, heap.liveTagOf(address, "free"));
+      const tag = heap.liveTagOf(address, "free");
+      probeStack();
+      heap.release(address, tag);
     },
     audit(): MemoryAudit {
       membership.assertOpen("audit");

@@ -33,7 +33,7 @@ export interface RcuStats {
   callbacks: {
     /** Those of all threads that wait. */
     pending: number;
-    /** The largest number that waited in one thread, of the threads registered now. */
+    /** The largest number that has ever waited in one thread, as each saw it when it looked. */
     peak: number;
     /** Those invoked by the records of all threads, modulo 2³². */
     invoked: number;

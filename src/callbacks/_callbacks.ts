@@ -4,6 +4,7 @@ import type { Address } from "../memory/arena.ts";
 import type { Heap } from "../memory/_heap.ts";
 import type { GracePeriodCookie } from "../grace_periods/cookie.ts";
 import type { GracePeriods } from "../grace_periods/_grace_periods.ts";
+import { hasStack, probeStack } from "../sync/_stack.ts";
 import { Closures } from "./_closures.ts";
 import {
   type CallbackCounters,
@@ -137,8 +138,7 @@ export class Callbacks {
     this.#enqueued = Atomics.load(words, base + ENQUEUED);
     this.#invoked = Atomics.load(words, base + INVOKED);
     this.#handed = Atomics.load(words, base + HANDED);
-    this.#peak = 0;
-    Atomics.store(words, base + PEAK, 0);
+    this.#peak = Atomics.load(words, base + PEAK);
   }
 
   /** Callbacks and frees of this thread that have been neither invoked nor handed on. */
@@ -194,9 +194,10 @@ export class Callbacks {
    * @param callback What to run after a grace period.
    */
   callRcu(callback: () => void): void {
+    probeStack();
+    this.#timer.keepAlive(true);
     this.#next.push(callback);
     this.#closures++;
-    this.#timer.keepAlive(true);
     this.#enqueue();
   }
 
@@ -257,6 +258,10 @@ export class Callbacks {
    * gets NEXT. Otherwise all that can be done is done here and now.
    */
   processCallbacks(limited = false): void {
+    // Before anything changes hands: a callback that could not be called for want of stack would
+    // be lost. After an update that has been made, the next one will do.
+    if (!limited) probeStack();
+    else if (!hasStack()) return;
     this.#quota = INTERVAL;
     const pending = this.pending;
     if (pending > this.#peak) {

@@ -68,7 +68,10 @@ export async function reclaim(settings: ReclaimerSettings): Promise<void> {
       used = true;
       worked = performance.now();
       nap = SHORTEST_NAP;
-    } else if (performance.now() - worked > settings.idleTimeout) return;
+    }
+    // What waits for the end of `delay` is work, too.
+    const idleSince = Math.max(worked, nextBatch);
+    if (performance.now() - idleSince > settings.idleTimeout) return;
     if (pending > 0) {
       // A reader is in the way. Timers are slower than a period takes.
       if (++naps % NAPS === 0) await turn(0, signal);

@@ -5,14 +5,28 @@ interface Unrefable {
   unref(): void;
 }
 
-/** A one-shot timer whose hold on the process can be changed while it runs. */
+/** What a timer is to do, and when. */
+interface Wish {
+  task: () => void;
+  ms: number;
+}
+
+/**
+ * A one-shot timer whose hold on the process can be changed while it runs.
+ *
+ * A microtask sets it, for updates start it, wherever on the stack they are: the
+ * timers of the runtime take more of the stack than an update, and if it overflows in
+ * them, all timers of the process may be lost.
+ */
 export class Timer {
   #id: ReturnType<typeof setTimeout> | undefined;
+  #wish: Wish | undefined;
+  #queued = false;
   #held = false;
 
   /** Whether it is running. */
   get armed(): boolean {
-    return this.#id !== undefined;
+    return this.#id !== undefined || this.#wish !== undefined;
   }
 
   /**
@@ -22,13 +36,25 @@ export class Timer {
    * @param ms How much later, in ms.
    */
   start(task: () => void, ms: number): void {
-    if (this.#id !== undefined) return;
+    if (this.armed) return;
+    // First: if there is no room on the stack for the call, nothing has happened.
+    if (!this.#queued) queueMicrotask(this.#set);
+    this.#queued = true;
+    this.#wish = { task, ms };
+  }
+
+  readonly #set = (): void => {
+    this.#queued = false;
+    const wish = this.#wish;
+    // It may have been stopped.
+    if (wish === undefined) return;
+    this.#wish = undefined;
     this.#id = setTimeout(() => {
       this.#id = undefined;
-      task();
-    }, ms);
+      wish.task();
+    }, wish.ms);
     if (!this.#held) hold(this.#id, false);
-  }
+  };
 
   /**
    * Says whether the process has to live until the timer fires.
@@ -37,12 +63,13 @@ export class Timer {
    */
   keepAlive(held: boolean): void {
     if (held === this.#held) return;
-    this.#held = held;
     if (this.#id !== undefined) hold(this.#id, held);
+    this.#held = held;
   }
 
   /** Stops it. */
   stop(): void {
+    this.#wish = undefined;
     clearTimeout(this.#id);
     this.#id = undefined;
   }

@@ -1,6 +1,7 @@
 // Named roots: how threads find a structure again. A list that only grows.
 
 import { acquire, release } from "../sync/_mutex.ts";
+import { probeStack } from "../sync/_stack.ts";
 import type { Address } from "./arena.ts";
 import { show } from "./_codec.ts";
 import type { Heap } from "./_heap.ts";
@@ -74,6 +75,7 @@ export class Roots {
       writeText(words, record + TEXTS, name);
       writeText(words, record + TEXTS + nameWords, schema);
       const lock = this.#base + LOCK;
+      probeStack();
       if (!acquire(words, lock, this.#owner, timeout)) {
         throw new Error(
           `Cannot open ${

@@ -1,6 +1,7 @@
 // One thread's read side: a slot in shared memory and a few fields that only this thread sees.
 
 import type { Address } from "../memory/arena.ts";
+import { probeStack } from "../sync/_stack.ts";
 import { isInsideSynchronousCode } from "./_turn.ts";
 
 /** Outermost sections between two looks at the sequence. */
@@ -110,7 +111,8 @@ export class Reader {
     if (this.#closed) {
       throw new Error("Cannot read as the Rcu must be open: it is closed");
     }
-    // First: if there is no room on the stack for the call, nothing has happened.
+    // First: if there is no room on the stack, nothing has happened.
+    probeStack();
     if (!this.#turnEndQueued) {
       queueMicrotask(this.#endOfTurn);
       this.#turnEndQueued = true;
@@ -133,10 +135,11 @@ export class Reader {
   /** Announces, between two sections, that the thread holds no reference. Does nothing inside a section. */
   goOffline(): void {
     if (!this.online || this.depth !== 0) return;
+    // Release: every load of the sections before comes first (5). And before the fields: if the
+    // stack has no room for the call, nothing has happened.
+    Atomics.store(this.#words, this.#slot, 0);
     this.budget = 0;
     this.online = false;
-    // Release: every load of the sections before comes first (5).
-    Atomics.store(this.#words, this.#slot, 0);
   }
 
   /**

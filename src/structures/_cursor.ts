@@ -1,6 +1,7 @@
 // Walking over a map that changes meanwhile.
 
 import type { Address } from "../memory/arena.ts";
+import { probeStack } from "../sync/_stack.ts";
 import {
   FORWARDED,
   HEADS,
@@ -36,6 +37,7 @@ export function* collect<K, T>(
   const nodes: Address[] = [];
   let residues = 1;
   for (let residue = 0; residue < residues; residue++) {
+    probeStack();
     reader.enter();
     try {
       const root = table.root();

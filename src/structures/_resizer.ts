@@ -2,6 +2,7 @@
 
 import { RcuStallError } from "../grace_periods/stall_report.ts";
 import type { Address } from "../memory/arena.ts";
+import { hasStack } from "../sync/_stack.ts";
 import {
   FORWARDED,
   HEADS,
@@ -37,31 +38,39 @@ export class Resizer {
   }
 
   /**
-   * Resizes if a stripe's count asks for it. Without memory, or when another
+   * Resizes if a stripe's count asks for it. Without memory or stack, or when another
    * thread is at it, does nothing: chains get longer for a while. Runs no callback.
    *
    * @param stripe The stripe that has just changed.
    */
   check(stripe: Address): void {
     const { membership } = this.#table;
+    if (!hasStack()) return;
     // Another thread may be replacing the table: its mask is read inside a section.
     membership.reader.enter();
-    const table = Atomics.load(this.#words, this.#table.header + TABLE);
-    const count = Atomics.load(this.#words, stripe + STRIPE_COUNT);
-    const mask = this.#words[table + MASK];
-    const wanted = this.#table.wantedBuckets(table, count);
-    membership.reader.exit();
-    if (wanted === mask + 1) return;
-    const lock = this.#table.header + RESIZE_LOCK;
-    if (!membership.tryLock(lock)) return;
     try {
-      this.#resize(stripe);
-    } catch (error) {
-      // A writer that does not give its stripe back: whoever needs the stripe is told so. The
-      // update that led here has been done, and the rest of the move can wait.
-      if (!(error instanceof RcuStallError)) throw error;
+      const table = Atomics.load(this.#words, this.#table.header + TABLE);
+      const count = Atomics.load(this.#words, stripe + STRIPE_COUNT);
+      const wanted = this.#table.wantedBuckets(table, count);
+      if (wanted === this.#words[table + MASK] + 1) return;
     } finally {
-      membership.unlock(lock);
+      membership.reader.exit();
+    }
+    const lock = this.#table.header + RESIZE_LOCK;
+    try {
+      if (!membership.tryLock(lock)) return;
+      try {
+        this.#resize(stripe);
+      } finally {
+        membership.unlock(lock);
+      }
+    } catch (error) {
+      // A writer that does not give its stripe back: whoever needs the stripe is told so. Or the
+      // stack has no room for the next lock. The update that led here has been done, and the rest
+      // of the move can wait.
+      if (!(error instanceof RcuStallError || error instanceof RangeError)) {
+        throw error;
+      }
     }
   }
 
@@ -97,19 +106,25 @@ export class Resizer {
     const shrinks = words[successor + MASK] < words[old + MASK];
     let bucket = stripe;
     while (bucket <= least) {
-      membership.lock(line + STRIPE_LOCK);
       let moved = true;
-      // Nodes are copied: what readers remember of them is void.
-      this.#table.beginChange(stripe, STRIPES);
-      for (let i = 0; i < CHUNK && bucket <= least && moved; i++) {
-        if (words[old + HEADS + bucket] !== FORWARDED) {
-          if (shrinks) this.#merge(old, successor, bucket);
-          else moved = this.#split(old, successor, bucket);
+      membership.lock(line + STRIPE_LOCK);
+      try {
+        // Nodes are copied: what readers remember of them is void.
+        this.#table.beginChange(stripe, STRIPES);
+        try {
+          for (let i = 0; i < CHUNK && bucket <= least && moved; i++) {
+            if (words[old + HEADS + bucket] !== FORWARDED) {
+              if (shrinks) this.#merge(old, successor, bucket);
+              else moved = this.#split(old, successor, bucket);
+            }
+            if (moved) bucket += STRIPES;
+          }
+        } finally {
+          this.#table.endChange(stripe, STRIPES);
         }
-        if (moved) bucket += STRIPES;
+      } finally {
+        membership.unlock(line + STRIPE_LOCK);
       }
-      this.#table.endChange(stripe, STRIPES);
-      membership.unlock(line + STRIPE_LOCK);
       if (!moved) return false;
     }
     return true;

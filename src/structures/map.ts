@@ -15,6 +15,7 @@ import type { Reader } from "../readers/_reader.ts";
 import { RcuMemoryError } from "../memory/errors.ts";
 import { refuseKey } from "../memory/_refusal.ts";
 import { membershipOf, type Rcu } from "../rcu.ts";
+import { probeStack } from "../sync/_stack.ts";
 import { Builder } from "./_builder.ts";
 import { collect } from "./_cursor.ts";
 import { hideFields } from "./_hide.ts";
@@ -615,6 +616,7 @@ export class RcuMap<K, V, View = V> implements Iterable<[K, V]> {
     probe: Probe,
   ): { expected: Expected; value: V | undefined } {
     const { reader } = this._membership;
+    probeStack();
     reader.enter();
     try {
       // The current table, not the section's: a writer must see what it replaces.

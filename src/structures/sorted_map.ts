@@ -15,6 +15,7 @@ import { RcuMemoryError } from "../memory/errors.ts";
 import { refuseKey } from "../memory/_refusal.ts";
 import type { Reader } from "../readers/_reader.ts";
 import { membershipOf, type Rcu } from "../rcu.ts";
+import { probeStack } from "../sync/_stack.ts";
 import { hideFields } from "./_hide.ts";
 import { checkOptions, openRoot } from "./_open.ts";
 import { OwnWrites } from "./_own_writes.ts";
@@ -586,6 +587,7 @@ export class RcuSortedMap<K, V, View = V> implements Iterable<[K, V]> {
   /** What is there now, and how to tell that it still is. */
   #peek(probe: Probe): { expected: Expected; value: V | undefined } {
     const { reader } = this._membership;
+    probeStack();
     reader.enter();
     try {
       // The current tree, not the section's: a writer must see what it replaces.
