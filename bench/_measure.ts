@@ -40,8 +40,8 @@ export function effort(
   return {
     rounds: Math.max(FEWEST, Math.ceil(rounds / 4)),
     warmUp: Math.ceil(warmUp / 4),
-    patience: 500,
-    budget: 500,
+    patience: 350,
+    budget: 350,
   };
 }
 

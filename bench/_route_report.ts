@@ -98,10 +98,16 @@ function situationName({ workers, updater }: Situation): string {
   return updater ? `${many}, updater` : many;
 }
 
+/** Those who took part: a look leaves some contenders out. */
+function measured(cells: Cell[]): (Cell & { contender: number })[] {
+  return cells.map((cell, contender) => ({ ...cell, contender }))
+    .filter(({ search }) => search.length > 0);
+}
+
 function forwarding({ setting, situations, cells }: Figures): Table {
   const rows = situations.flatMap((situation, n) => [
     [situationName(situation), ...Array(6).fill("")],
-    ...cells[n].map(({ search, whole, found }, contender) => [
+    ...measured(cells[n]).map(({ contender, search, whole, found }) => [
       `  ${CONTENDERS[contender]}`,
       short(middle(search)),
       spread(ratio(search, cells[n][RCU].search)),
@@ -139,15 +145,21 @@ const COUNTERS = [
   ["neighborOverflows", "neighbour overflows"],
 ] as const;
 
-function states({ setting, before, after }: Figures): Table {
-  const rows = after.map(({ cache, neighbors }, contender) => [
-    CONTENDERS[contender],
-    count(cache.entries),
-    count(neighbors.entries),
-    ...COUNTERS.map(([name]) =>
-      count(cache[name] - before[contender].cache[name])
-    ),
-  ]);
+function states(figures: Figures): Table {
+  const { setting, before, after } = figures;
+  const shared = measured(judged(figures)).map(({ contender }) => contender)
+    .filter((contender) => contender < after.length);
+  const rows = shared.map((contender) => {
+    const { cache, neighbors } = after[contender];
+    return [
+      CONTENDERS[contender],
+      count(cache.entries),
+      count(neighbors.entries),
+      ...COUNTERS.map(([name]) =>
+        count(cache[name] - before[contender].cache[name])
+      ),
+    ];
+  });
   return {
     title: `The shared caches: ${SETTINGS[setting].name}`,
     head: [
@@ -281,8 +293,8 @@ function byContender(
     kind: "bar",
     x: { title: "setting", unit: "" },
     y: { title: y, unit: "ns" },
-    series: CONTENDERS.map((name, contender) => ({
-      name,
+    series: measured(judged(all[0])).map(({ contender }) => ({
+      name: CONTENDERS[contender],
       points: all.map((figures) => [
         SETTINGS[figures.setting].name,
         middle(of(judged(figures)[contender])),
