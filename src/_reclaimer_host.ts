@@ -5,6 +5,8 @@ import type { RcuHandle } from "./options.ts";
 
 /** Longest single wait for somebody who wants a reclaimer, in ms. */
 const WATCH = 10_000;
+/** Between two tries of a worker that found no room in the domain, in ms. */
+const RETRY = 1_000;
 
 /**
  * Runs a domain's reclaimer in a worker, for as long as this thread is a member
@@ -15,6 +17,8 @@ export class ReclaimerHost {
   readonly #handle: RcuHandle;
   readonly #membership: Membership;
   readonly #report: (error: unknown) => void;
+  /** What has been reported last. */
+  #failure = "";
 
   constructor(
     handle: RcuHandle,
@@ -45,7 +49,7 @@ export class ReclaimerHost {
     worker.onmessage = ({ data: failure }: MessageEvent<string | null>) => {
       worker.terminate();
       if (failure === null) this.#watch();
-      else this.#fail(failure);
+      else this.#retry(failure);
     };
     worker.postMessage(this.#handle);
   }
@@ -59,6 +63,16 @@ export class ReclaimerHost {
         { cause: why },
       ),
     );
+  }
+
+  /** A domain that is full, of threads or of memory, need not be so for ever. */
+  async #retry(failure: string): Promise<void> {
+    if (failure !== this.#failure) this.#fail(failure);
+    this.#failure = failure;
+    const { index, readers, words } = this.#membership;
+    const pause = Atomics.waitAsync(words, readers.nap(index), 0, RETRY);
+    if (pause.async) await pause.value;
+    if (!this.#membership.closed) await this.#watch();
   }
 
   async #watch(): Promise<void> {

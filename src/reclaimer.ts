@@ -5,11 +5,11 @@ import { checkOptions, checkSignal, type OptionNames } from "./_arguments.ts";
 import { openDomain } from "./_domain.ts";
 import { turn } from "./grace_periods/_grace_periods.ts";
 import { HEADER_DETECTOR, HEADER_MAX_READERS, layout } from "./_layout.ts";
-import { BEAT_INTERVAL, Handover } from "./callbacks/_handover.ts";
+import { BEAT_INTERVAL, Handover, SILENCE } from "./callbacks/_handover.ts";
 import { Membership } from "./_membership.ts";
 import type { RcuHandle } from "./options.ts";
 import { readPolicy } from "./_policy.ts";
-import { whileAlive } from "./_reclaimer_death.ts";
+import { buryIfDead, whileAlive } from "./_reclaimer_death.ts";
 import { ReaderTable } from "./readers/_slots.ts";
 
 /**
@@ -125,13 +125,37 @@ async function serve(
   const maxReaders = words[HEADER_MAX_READERS];
   const places = layout(words.length, maxReaders, words[HEADER_DETECTOR]);
   const readers = new ReaderTable(words, places.readers, maxReaders);
+  let beat = 0;
+  let heard = performance.now();
   while (!signal?.aborted && readers.hasOthers(-1)) {
+    const latest = Handover.beatOf(words, places.handover);
+    if (latest !== beat) heard = performance.now();
+    beat = latest;
     if (!Handover.hasReclaimer(words, places.handover)) {
       if (await serveAsMember(handle.id, words, name, signal, idleTimeout)) {
         return;
       }
     } else if (!standsBy) return;
+    else if (performance.now() - heard > SILENCE) {
+      await buryAsMember(handle.id, words, name);
+      heard = performance.now();
+    }
     await turn(BEAT_INTERVAL, signal);
+  }
+}
+
+/** Takes over from a silent reclaimer if it is dead: a thread that stands by may be the only one to notice. */
+async function buryAsMember(
+  id: string,
+  words: Int32Array,
+  name: string,
+): Promise<void> {
+  const onError = (error: unknown) => console.error(error);
+  const membership = new Membership(words, name, { onError }, true);
+  try {
+    await buryIfDead(id, membership);
+  } finally {
+    membership.close();
   }
 }
 

@@ -49,7 +49,9 @@ export class Closures {
       while (done < this.#ready.length) {
         const closure = this.#ready[done++];
         try {
-          closure();
+          const result = closure() as unknown;
+          // An async function: nobody else looks at its promise.
+          if (result instanceof Promise) result.catch(this.#onError);
         } catch (error) {
           this.#onError(error);
         }

@@ -158,6 +158,17 @@ export class Handover {
     return Atomics.load(words, base + CLAIM) !== 0;
   }
 
+  /**
+   * What moves while a domain's reclaimer lives, for a thread that is no member.
+   *
+   * @param words The domain's words.
+   * @param base Where its stack is.
+   * @returns The count.
+   */
+  static beatOf(words: Int32Array, base: Address): number {
+    return Atomics.load(words, base + BEAT);
+  }
+
   /** Who is the reclaimer, as the holder of a lock, or 0. */
   get holder(): number {
     return Atomics.load(this.#words, this.#base + CLAIM);
