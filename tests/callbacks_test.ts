@@ -223,6 +223,7 @@ Deno.test("a closure that waits keeps the process alive, a deferred block does n
         (returned as unknown as Held).hasRef()
       );
     rcu.deferFree(rcu.memory.allocate(4));
+    await undefined; // A microtask sets the timer.
     assertEquals([timers.calls.length, held()], [1, false]);
     rcu.callRcu(() => {});
     assert(held(), "the timer of the deferred block is held now");
