@@ -177,7 +177,7 @@ function drainedAt(pending: Sample["pending"]): number {
 
 function plan({ quick }: Pick<RunOptions, "quick">) {
   return quick
-    ? { rounds: 4, warmUp: 1, ms: 250, warmUpMs: 100 }
+    ? { rounds: 3, warmUp: 1, ms: 200, warmUpMs: 100 }
     : { rounds: 6, warmUp: 2, ms: 600, warmUpMs: 100 };
 }
 

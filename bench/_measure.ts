@@ -40,8 +40,8 @@ export function effort(
   return {
     rounds: Math.max(FEWEST, Math.ceil(rounds / 4)),
     warmUp: Math.ceil(warmUp / 4),
-    patience: 350,
-    budget: 350,
+    patience: 250,
+    budget: 250,
   };
 }
 

@@ -57,8 +57,8 @@ const FULL: Times = {
 };
 const QUICK: Times = {
   rounds: FEWEST,
-  warmUp: 75,
-  steps: 25,
+  warmUp: 50,
+  steps: 20,
   pairs: 10,
   budget: 0,
 };

@@ -9,7 +9,7 @@
 import { Rcu } from "../mod.ts";
 import { consume } from "./_measure.ts";
 import { atFullLength, printAtEnd } from "./_report.ts";
-import { measureRoutes, ROUTE_STEPS, routeCache } from "./_route_experiment.ts";
+import { measureRoutes, routeCache, routeSteps } from "./_route_experiment.ts";
 import { report } from "./_route_report.ts";
 import { BATCH } from "./_route_traffic.ts";
 import { CONTENDERS, RCU, SETTINGS } from "./_route_world.ts";
@@ -17,7 +17,7 @@ import { CONTENDERS, RCU, SETTINGS } from "./_route_world.ts";
 const rcu = Rcu.create({ name: "measuring", capacity: 2 ** 28 });
 
 const { lab, loaded, figures } = await atFullLength(
-  { ...routeCache, steps: () => ROUTE_STEPS },
+  { ...routeCache, steps: () => routeSteps(false) },
   (options) => measureRoutes(rcu, options),
 );
 
