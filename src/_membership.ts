@@ -569,7 +569,7 @@ export class Membership {
     probeStack();
     let departures = 0;
     let goals: number[] = [];
-    let handedOver = false;
+    let second = false;
     const note = () => {
       goals = [];
       for (let reader = 0; reader < this.readers.count; reader++) {
@@ -579,7 +579,7 @@ export class Membership {
     const begin = () => {
       departures = this.orphans.departures;
       this.callbacks.adopt();
-      handedOver = false;
+      second = false;
       note();
     };
     // Pairs with: the stores of the counters in Callbacks.
@@ -598,10 +598,13 @@ export class Membership {
       this.assertOpen("finish a barrier");
       process();
       let done = reached();
-      if (done && !handedOver && this.handover !== undefined) {
-        // What they have handed over is on the stack or with whoever took it, who will not hand
-        // it over again: the second goals cover it (3 of Handover, 4 of Callbacks).
-        handedOver = true;
+      if (done && !second) {
+        // A count says how many are done, not which: of a segment, frees are done before closures that
+        // were enqueued earlier. But the segment in which that is so has its cookie by now: all that
+        // it holds is among the second goals, and is done before anything that comes later. And what
+        // threads have handed over is on the stack or with whoever took it, who will not hand
+        // it over again: the second goals cover it, too (3 of Handover, 4 of Callbacks).
+        second = true;
         this.callbacks.help(true);
         note();
         process();

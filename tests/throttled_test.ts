@@ -168,6 +168,18 @@ Deno.test("a barrier does all that waits in one go", () =>
     }
   }));
 
+Deno.test("another thread's barrier waits for a callback though later blocks are freed before it", () =>
+  withDomain(throttled(1, 0), async (rcu) => {
+    using other = Rcu.attach(rcu.handle);
+    let ran = false;
+    rcu.callRcu(() => ran = true);
+    const barrier = other.barrier();
+    // They get into the same segment, and of a segment blocks come first.
+    for (let i = 0; i < 50; i++) rcu.deferFree(rcu.memory.allocate(4));
+    await barrier;
+    assert(ran);
+  }));
+
 Deno.test("close() frees all that waits in one go", () => {
   const rcu = Rcu.create({ capacity: 2 ** 21, ...throttled(2) });
   for (let i = 0; i < 500; i++) rcu.deferFree(rcu.memory.allocate(4));
