@@ -39,7 +39,7 @@ const FLOODERS = 2;
 const HOPS = 16;
 /** How long a flood is, in ms. */
 const LENGTH: Record<Size, number> = { roomy: 4500, tight: 1000 };
-const QUICK: Record<Size, number> = { roomy: 300, tight: 150 };
+const QUICK: Record<Size, number> = { roomy: 200, tight: 100 };
 /** Warming up, in ms. */
 const WARM_UP = 200;
 /** Longest wait for the resting size, in ms. */

@@ -39,7 +39,7 @@ const FULL: Size = {
 const QUICK: Size = {
   reads: 2_000_000,
   loaded: 250_000,
-  sizes: [1000, 30_000],
+  sizes: [1000],
 };
 
 function sizeOf(quick: boolean): Size {
