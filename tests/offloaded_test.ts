@@ -45,10 +45,14 @@ function watchWorkers(): Disposable & { started: number; ended: number } {
   return watched;
 }
 
-/** Waits for a domain's reclaimer. */
+/** Waits for a domain's reclaimer, though one may have ended meanwhile for want of work. */
 async function reclaimerOf(rcu: Rcu): Promise<number> {
   const { words } = rcu.memory;
-  await until("a reclaimer", () => claimOf(words) >= 0);
+  const { handover } = membershipOf(rcu, "test");
+  await until("a reclaimer", () => {
+    handover!.want();
+    return claimOf(words) >= 0;
+  });
   return claimOf(words);
 }
 

@@ -4,6 +4,7 @@ import { assert, assertEquals } from "@std/assert";
 import { Fib, NeighborTable, Rcu, RouteCache } from "../mod.ts";
 import { membershipOf } from "../src/rcu.ts";
 import { assertLists } from "./_audit.ts";
+import { keptBytes } from "./_fib_memory.ts";
 import { settle } from "./_settle.ts";
 import { atEveryDepth } from "./_stack.ts";
 
@@ -55,7 +56,7 @@ function open(rcu: Rcu) {
     const { entries, referenced } = neighbors.stats();
     assertEquals([fib.size, entries, referenced], [0, 0, 0]);
     assertEquals(cache.stats().entries, 0);
-    return await settle(rcu);
+    return await settle(rcu) - keptBytes(rcu, fib);
   };
   return { fib, acts, empty };
 }
