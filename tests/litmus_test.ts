@@ -18,6 +18,7 @@ import { withDomain } from "./_audit.ts";
 
 const ROUNDS = 10;
 const ROUNDS_WITH_FAULT = 30;
+const TRIES = 20;
 
 Deno.test("threads see nothing that must never be", async () => {
   const results = await runPatterns(PATTERNS, ROUNDS);
@@ -40,13 +41,14 @@ Deno.test("threads see nothing that must never be", async () => {
 });
 
 Deno.test("threads with faults see what must never be", async () => {
-  const results = await runPatterns(FAULTY, ROUNDS_WITH_FAULT);
-  assertEquals(
-    results.filter((counts) => weakIn(counts) === 0).map((counts) =>
-      table([counts])
-    ),
-    [],
-  );
+  let unseen = FAULTY;
+  // On a busy machine threads may not meet for a while.
+  for (let tries = 0; tries < TRIES && unseen.length > 0; tries++) {
+    const results = await runPatterns(unseen, ROUNDS_WITH_FAULT);
+    unseen = results.filter((counts) => weakIn(counts) === 0)
+      .map(({ pattern }) => pattern);
+  }
+  assertEquals(unseen.map(({ name }) => name), []);
 });
 
 /** What threads see in an instance if one does its part after the other. */
