@@ -126,6 +126,12 @@ Deno.test("what a thread handed over is freed after the thread has closed", () =
       withWorkers("_policy_worker.ts", 2, async (...workers) => {
         const reclaimer = await reclaimerOf(rcu);
         const { counters } = membershipOf(rcu, "test");
+        // Records may have been those of a reclaimer that has ended.
+        const before = Array.from(
+          { length: 8 },
+          (_, id) => counters.invoked(id),
+        );
+        const invoked = (id: number) => counters.invoked(id) - before[id];
         const clients: number[] = [];
         for (const worker of workers) {
           clients.push(await worker.call<number>("join", rcu.handle));
@@ -135,8 +141,8 @@ Deno.test("what a thread handed over is freed after the thread has closed", () =
           await worker.call("leave");
         }
         await drained(rcu);
-        assertEquals(counters.invoked(reclaimer), 1_000);
-        assertEquals(clients.map((id) => counters.invoked(id)), [0, 0]);
+        assertEquals(invoked(reclaimer), 1_000);
+        assertEquals(clients.map(invoked), [0, 0]);
       }),
   ));
 
