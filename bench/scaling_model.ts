@@ -28,9 +28,7 @@ const ROUNDS = { rounds: 11, ms: 100 };
 const QUICK_ROUNDS = { rounds: 5, ms: 30 };
 
 function processors(quick: boolean): number[] {
-  return quick
-    ? [1, 8, 64]
-    : [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024];
+  return quick ? [1, 8, 64] : [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024];
 }
 
 /**
