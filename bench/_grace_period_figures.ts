@@ -67,9 +67,9 @@ const FULL: Length = {
   rounds: 7,
 };
 const QUICK: Length = {
-  blocking: { idle: 150, busy: 300 },
+  blocking: { idle: 80, busy: 150 },
   warmUp: 8,
-  turning: { idle: 30, busy: 100 },
+  turning: { idle: 20, busy: 50 },
   reading: 8,
   rounds: 5,
 };

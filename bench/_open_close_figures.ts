@@ -58,8 +58,8 @@ const FULL: Times = {
 const QUICK: Times = {
   rounds: FEWEST,
   warmUp: 50,
-  steps: 15,
-  pairs: 6,
+  steps: 20,
+  pairs: 10,
   budget: 0,
 };
 

@@ -50,7 +50,7 @@ const QUICK: Length = {
   rounds: 8,
   warmUp: 700,
   patience: 400,
-  time: 3000,
+  time: 2000,
   overhead: 300,
   // The two of 2002.
   settings: [0, SETTINGS.length - 1],

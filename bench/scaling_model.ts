@@ -59,7 +59,7 @@ async function run({ quick, onStep }: RunOptions): Promise<Findings> {
       real.push(
         median(await measureReal(system, n, quick ? QUICK_ROUNDS : ROUNDS)),
       );
-      model.push((await predict(system, n, n * 4096, 0)).cost);
+      model.push((await predict(system, n, n * (quick ? 512 : 4096), 0)).cost);
     }
     rows.push([
       system.name,
