@@ -4,11 +4,11 @@ import type { Address } from "../memory/arena.ts";
 import {
   FIRST_NUMBER,
   isInUse,
-  readRecord,
   recordOf,
   type RouteNumber,
 } from "./_fib_record.ts";
 import { FRESH, LOG_LENGTH, RECYCLED, RECYCLED_LOG } from "./_fib_trie.ts";
+import { readRoute } from "./_route_words.ts";
 import { decodeRoute, type Route } from "./route.ts";
 
 /**
@@ -102,7 +102,7 @@ export class RouteDecoder {
       if (route !== null) return route;
     }
     const record = recordOf(words, this.fib, number);
-    const route = decodeRoute(readRecord(words, record));
+    const route = decodeRoute(readRoute(words, record));
     if (!isInUse(words, record)) return route;
     if (number >= this._routes.length) {
       // Room for all numbers that are in use now, and for those of the next while. Pairs with: the

@@ -4,8 +4,9 @@ import type { Membership } from "../_membership.ts";
 import type { Address } from "../memory/arena.ts";
 import type { Reader } from "../readers/_reader.ts";
 import { RouteDecoder } from "./_fib_decoder.ts";
-import { readRecord, recordOf, type RouteNumber } from "./_fib_record.ts";
+import { recordOf, type RouteNumber } from "./_fib_record.ts";
 import { GENERATION, ROOT } from "./_fib_trie.ts";
+import { readRoute } from "./_route_words.ts";
 import type { Route, RouteFields } from "./route.ts";
 
 /** Half of all generations away. */
@@ -134,7 +135,7 @@ export class FibLookup extends RouteDecoder {
    * @returns Its fields.
    */
   fieldsOf(number: RouteNumber): RouteFields {
-    return readRecord(this.words, recordOf(this.words, this.fib, number));
+    return readRoute(this.words, recordOf(this.words, this.fib, number));
   }
 
   /**

@@ -2,6 +2,7 @@
 
 import type { Address } from "../memory/arena.ts";
 import { CHUNKS } from "./_fib_trie.ts";
+import { ROUTE_WORDS } from "./_route_words.ts";
 import type { RouteFields } from "./route.ts";
 
 /**
@@ -18,15 +19,11 @@ export const FIRST_NUMBER: RouteNumber = 64;
 
 // A record. Readers see its fields, which do not change as long as it is in use, and whether it has
 // references.
-const FLAGS = 0;
-const GATEWAY = 1;
-const INTERFACE = 2;
-const METRIC = 3;
-const MTU = 4;
+// First come the words of its route.
 /** How many rules, and updates in progress, name it. */
-export const REFERENCES = 5;
+export const REFERENCES: number = ROUTE_WORDS;
 /** The number of the next record in its bucket, or in its list of unused ones. */
-export const NEXT = 6;
+export const NEXT: number = ROUTE_WORDS + 1;
 
 /** Words of a record. */
 export const RECORD_WORDS = 8;
@@ -47,62 +44,6 @@ export function recordOf(
   const block = 31 - Math.clz32(number);
   // A dependent load: the address depends on the number. Pairs with: the store in `RouteNumbers.#addChunk`.
   return words[fib + CHUNKS + block] + RECORD_WORDS * (number - (1 << block));
-}
-
-/**
- * Reads a record's fields.
- *
- * @param words The arena's words.
- * @param record A record, in a read section or under the lock.
- * @returns Its fields.
- */
-export function readRecord(words: Int32Array, record: Address): RouteFields {
-  return {
-    flags: words[record + FLAGS],
-    gateway: words[record + GATEWAY],
-    interface: words[record + INTERFACE],
-    metric: words[record + METRIC],
-    mtu: words[record + MTU],
-  };
-}
-
-/**
- * Writes a record that no rule names.
- *
- * @param words The arena's words.
- * @param record The record.
- * @param fields What it holds.
- */
-export function writeRecord(
-  words: Int32Array,
-  record: Address,
-  fields: RouteFields,
-): void {
-  words[record + FLAGS] = fields.flags;
-  words[record + GATEWAY] = fields.gateway;
-  words[record + INTERFACE] = fields.interface;
-  words[record + METRIC] = fields.metric;
-  words[record + MTU] = fields.mtu;
-}
-
-/**
- * Whether a record holds just these fields.
- *
- * @param words The arena's words.
- * @param record The record.
- * @param fields The fields.
- * @returns Whether they are the same.
- */
-export function recordHas(
-  words: Int32Array,
-  record: Address,
-  fields: RouteFields,
-): boolean {
-  return words[record + INTERFACE] === fields.interface &&
-    words[record + GATEWAY] === fields.gateway &&
-    words[record + METRIC] === fields.metric &&
-    words[record + MTU] === fields.mtu &&
-    words[record + FLAGS] === fields.flags;
 }
 
 /**

@@ -18,13 +18,10 @@ import {
   FIRST_NUMBER,
   hashRoute,
   NEXT,
-  readRecord,
   RECORD_WORDS,
-  recordHas,
   recordOf,
   REFERENCES,
   type RouteNumber,
-  writeRecord,
 } from "./_fib_record.ts";
 import {
   BUCKET_MASK,
@@ -35,6 +32,7 @@ import {
   RECYCLED,
   RECYCLED_LOG,
 } from "./_fib_trie.ts";
+import { hasRoute, readRoute, writeRoute } from "./_route_words.ts";
 import type { RouteFields } from "./route.ts";
 
 /** Buckets of the first hash table. */
@@ -233,7 +231,7 @@ export class RouteRecords {
     let number = words[this.#bucketOf(fields)];
     while (number !== 0) {
       const record = this.#at(number);
-      if (recordHas(words, record, fields)) return number;
+      if (hasRoute(words, record, fields)) return number;
       number = words[record + NEXT];
     }
     return 0;
@@ -258,7 +256,7 @@ export class RouteRecords {
     if (buckets !== 0) this.#rehash(buckets, size);
     this.#numbers.use(number);
     const record = this.#at(number);
-    writeRecord(words, record, fields);
+    writeRoute(words, record, fields);
     this.#push(number, record);
     words[this.#fib + RECORDS]++;
     this.acquire(number);
@@ -270,7 +268,7 @@ export class RouteRecords {
     const words = this.#words;
     const fib = this.#fib;
     const record = this.#at(number);
-    let link = this.#bucketOf(readRecord(words, record));
+    let link = this.#bucketOf(readRoute(words, record));
     while (words[link] !== number) link = this.#at(words[link]) + NEXT;
     words[link] = words[record + NEXT];
     words[fib + RECORDS]--;
@@ -311,7 +309,7 @@ export class RouteRecords {
 
   #push(number: RouteNumber, record: Address): void {
     const words = this.#words;
-    const bucket = this.#bucketOf(readRecord(words, record));
+    const bucket = this.#bucketOf(readRoute(words, record));
     words[record + NEXT] = words[bucket];
     words[bucket] = number;
   }

@@ -1,7 +1,6 @@
 // Where a route cache's parts lie.
 
 import type { Address } from "../memory/arena.ts";
-import type { RouteFields } from "./route.ts";
 
 // The header. Its first line is written when the cache is made, and SECRET when it is renewed.
 export const CHAINS = 0;
@@ -65,11 +64,7 @@ export const LAST_USE = 8;
 /** How many holds there are, and UNLINKED. */
 export const REFERENCES = 9;
 // The route: a copy of the fields of the Fib's record.
-const FLAGS = 10;
-const GATEWAY = 11;
-const LINK = 12;
-const METRIC = 13;
-const MTU = 14;
+export const ROUTE = 10;
 export const ENTRY_WORDS = 16;
 /** Set in REFERENCES once the entry is out of its chain: the last hold disposes of it. */
 export const UNLINKED = 0x8000_0000 | 0;
@@ -107,60 +102,4 @@ export function sameKey(words: Int32Array, a: Address, b: Address): boolean {
     words[a + SOURCE] === words[b + SOURCE] &&
     words[a + INTERFACE] === words[b + INTERFACE] &&
     words[a + TOS] === words[b + TOS];
-}
-
-/**
- * Writes a route into an entry that is not published yet.
- *
- * @param words The arena's words.
- * @param entry The entry.
- * @param fields The route.
- */
-export function writeRoute(
-  words: Int32Array,
-  entry: Address,
-  fields: RouteFields,
-): void {
-  words[entry + FLAGS] = fields.flags;
-  words[entry + GATEWAY] = fields.gateway;
-  words[entry + LINK] = fields.interface;
-  words[entry + METRIC] = fields.metric;
-  words[entry + MTU] = fields.mtu;
-}
-
-/**
- * Reads an entry's route.
- *
- * @param words The arena's words.
- * @param entry The entry.
- * @returns The route's fields.
- */
-export function readRoute(words: Int32Array, entry: Address): RouteFields {
-  return {
-    flags: words[entry + FLAGS],
-    gateway: words[entry + GATEWAY],
-    interface: words[entry + LINK],
-    metric: words[entry + METRIC],
-    mtu: words[entry + MTU],
-  };
-}
-
-/**
- * Whether an entry's route has certain fields.
- *
- * @param words The arena's words.
- * @param entry The entry.
- * @param fields The fields.
- * @returns `true` if it has.
- */
-export function hasRoute(
-  words: Int32Array,
-  entry: Address,
-  fields: RouteFields,
-): boolean {
-  return words[entry + FLAGS] === fields.flags &&
-    words[entry + GATEWAY] === fields.gateway &&
-    words[entry + LINK] === fields.interface &&
-    words[entry + METRIC] === fields.metric &&
-    words[entry + MTU] === fields.mtu;
 }

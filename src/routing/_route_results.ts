@@ -5,7 +5,8 @@ import * as pages from "../memory/_size_classes.ts";
 import type { Neighbor } from "./_neighbor_layout.ts";
 import type { NeighborStore } from "./_neighbor_store.ts";
 import { formatAddress } from "./_prefix.ts";
-import { DESTINATION, hasRoute, readRoute } from "./_route_layout.ts";
+import { DESTINATION, ROUTE } from "./_route_layout.ts";
+import { hasRoute, readRoute } from "./_route_words.ts";
 import * as layout from "./_route_layout.ts";
 import type { RouteTable } from "./_route_table.ts";
 import { type FreshRoute, hopOf } from "./_route_writer.ts";
@@ -150,11 +151,11 @@ export class RouteResults {
     const words = this._words;
     const { fib, neighbors } = this._table;
     const destination = words[entry + DESTINATION];
-    const fields = readRoute(words, entry);
+    const fields = readRoute(words, entry + ROUTE);
     // The Fib's own object where possible: there are fewer of them.
     const number = fib.lookupRoute(destination);
     const same = number !== 0 &&
-      hasRoute(words, entry, fib.fieldsOf(number));
+      hasRoute(words, entry + ROUTE, fib.fieldsOf(number));
     const route = same ? fib.routeAt(number)! : decodeRoute(fields);
     const hop = hopOf(route, fields, destination);
     const result = new Result(neighbors, route, hop, words[entry + SERIAL]);

@@ -15,14 +15,15 @@ import {
   COUNTERS,
   ENTRIES,
   FLUSHES,
-  hasRoute,
   LAST_SECRET,
   NEIGHBOR,
   REFERENCES,
   REVALIDATIONS,
+  ROUTE,
   SECRET,
   UNLINKED,
 } from "./_route_layout.ts";
+import { hasRoute } from "./_route_words.ts";
 import * as layout from "./_route_layout.ts";
 import { RouteWriter } from "./_route_writer.ts";
 
@@ -263,7 +264,8 @@ export class RouteTable {
     const words = this.words;
     // Signed: the Fib takes the address apart bit by bit, and a small integer costs no allocation.
     const number = this.fib.lookupRoute(words[entry + DESTINATION]);
-    return number === 0 || !hasRoute(words, entry, this.fib.fieldsOf(number));
+    return number === 0 ||
+      !hasRoute(words, entry + ROUTE, this.fib.fieldsOf(number));
   }
 
   /**

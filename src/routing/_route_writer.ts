@@ -12,7 +12,6 @@ import {
   EVICTIONS,
   GC_THRESHOLD,
   GENERATION,
-  hasRoute,
   INSERTIONS,
   INTERFACE,
   LAST_USE,
@@ -22,14 +21,15 @@ import {
   OVERFLOWS,
   REFERENCES,
   REPLACEMENTS,
+  ROUTE,
   sameKey,
   SECRET,
   SERIAL,
   SERIALS,
   SOURCE,
   TOS,
-  writeRoute,
 } from "./_route_layout.ts";
+import { hasRoute, writeRoute } from "./_route_words.ts";
 import type { RouteTable } from "./_route_table.ts";
 import type { Route, RouteFields } from "./route.ts";
 
@@ -140,7 +140,7 @@ export class RouteWriter {
       words[entry + NEIGHBOR] = neighbor;
       words[entry + LAST_USE] = now;
       words[entry + REFERENCES] = 0;
-      writeRoute(words, entry, fresh.fields);
+      writeRoute(words, entry + ROUTE, fresh.fields);
       cached = this.#link(entry, fresh.fields, now);
       return cached;
     } finally {
@@ -225,7 +225,7 @@ export class RouteWriter {
     for (let at = head; words[at] !== 0; at = words[at] + NEXT) {
       const other = words[at];
       if (sameKey(words, other, entry)) {
-        const same = hasRoute(words, other, fields);
+        const same = hasRoute(words, other + ROUTE, fields);
         return this.#meet(head, at, entry, same, now);
       }
       if (Atomics.load(words, other + REFERENCES) === 0) {
