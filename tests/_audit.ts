@@ -193,6 +193,9 @@ export function claimOf(words: Int32Array): number {
   return (Atomics.load(words, placesOf(words).handover + 3) & 0x1fff) - 1;
 }
 
+/** How often to look before something is left for good: some seconds. */
+const LOOKS = 100;
+
 /**
  * Runs a scenario in a domain of its own, and asserts afterwards that nothing
  * of it is left: no callback, no live block, no list out of order, no other
@@ -221,6 +224,15 @@ export async function withDomain(
     await until("no reclaimer", alone);
     // This thread may have been in the way of the last thing that the reclaimer left: its name.
     await last.barrier();
+    // A worker that was slow to start may come only now, look around and go.
+    const isNothingLeft = () => {
+      const { memory, readers } = last.stats();
+      return readers.length === 1 && memory.live === live + kept;
+    };
+    for (let looks = 0; looks < LOOKS && !isNothingLeft(); looks++) {
+      await new Promise((resolve) => setTimeout(resolve, looks));
+      await last.barrier();
+    }
     assertNothingLeft(last, live + kept);
   } else {
     assertNothingLeft(rcu, live + kept);
