@@ -69,6 +69,11 @@ export {
 } from "./src/routing/route_cache.ts";
 export type { Prefix, Route } from "./src/routing/route.ts";
 export {
+  Srcu,
+  type SrcuSection,
+  type SrcuSynchronizeOptions,
+} from "./src/srcu/srcu.ts";
+export {
   RcuCell,
   type RcuCellOptions,
   type WaitForChangeOptions,
