@@ -107,12 +107,12 @@ export class SrcuPeriods {
     if (Atomics.load(words, line + OWNER) !== this.#owner) {
       Atomics.store(words, line + COUNTS, 0);
       Atomics.store(words, line + COUNTS + 1, 0);
-      // In this order (6). Pairs with: the load in `#passed`.
+      // In this order (6). Pairs with: the loads in `#open`.
       Atomics.store(words, line + OWNER, this.#owner);
     }
     const counter = line + COUNTS +
       indexOf(Atomics.load(words, this.#base + STATE));
-    // Before anything that the section loads (1). Pairs with: the load in `#passed`.
+    // Before anything that the section loads (1). Pairs with: the loads in `#open`.
     Atomics.add(words, counter, 1);
     return counter;
   }
@@ -123,7 +123,7 @@ export class SrcuPeriods {
    * @param counter What `enter` returned.
    */
   exit(counter: Address): void {
-    // After all that the section has loaded (1). Pairs with: the load in `#passed`.
+    // After all that the section has loaded (1). Pairs with: the loads in `#open`.
     Atomics.sub(this.#words, counter, 1);
   }
 
