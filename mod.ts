@@ -78,6 +78,7 @@ export {
   type RcuCellOptions,
   type WaitForChangeOptions,
 } from "./src/structures/cell.ts";
+export type { ChangesOptions } from "./src/structures/changes.ts";
 export { RcuMap, type RcuMapOptions } from "./src/structures/map.ts";
 export {
   RcuSortedMap,
