@@ -69,10 +69,16 @@ export {
 } from "./src/routing/route_cache.ts";
 export type { Prefix, Route } from "./src/routing/route.ts";
 export {
+  Srcu,
+  type SrcuSection,
+  type SrcuSynchronizeOptions,
+} from "./src/srcu/srcu.ts";
+export {
   RcuCell,
   type RcuCellOptions,
   type WaitForChangeOptions,
 } from "./src/structures/cell.ts";
+export type { ChangesOptions } from "./src/structures/changes.ts";
 export { RcuMap, type RcuMapOptions } from "./src/structures/map.ts";
 export {
   RcuSortedMap,

@@ -145,13 +145,16 @@ export function checkInteger(
  *
  * @param what The option's name.
  * @param value What came in.
+ * @param act What the caller was about to do, for the error.
  */
-export function checkBoolean(what: string, value: boolean): void {
+export function checkBoolean(
+  what: string,
+  value: boolean,
+  act: string,
+): void {
   if (typeof value !== "boolean") {
     throw new TypeError(
-      `Cannot create a domain as ${what} must be a boolean: received ${
-        show(value)
-      }`,
+      `Cannot ${act} as ${what} must be a boolean: received ${show(value)}`,
     );
   }
 }

@@ -87,7 +87,7 @@ export function createDomain(options: RcuOptions): OpenedDomain {
   checkInteger("stallTimeout", stallTimeout, 1, 2 ** 31 - 1);
   checkName(name);
   checkReclaimer(reclaimer);
-  checkBoolean("debug", debug);
+  checkBoolean("debug", debug, "create a domain");
   const kind = detectorKind(detector);
   const policy = checkPolicy(callbacks);
   const length = Math.floor(capacity / 4 / PAGE_WORDS) * PAGE_WORDS;

@@ -485,13 +485,17 @@ export class Membership {
     const begin = performance.now();
     if (expedited) this.sequence.countExpedited();
     const cookie = this.periods.start();
-    const ended = await this.#whileOpen(
+    const ended = await this.whileOpen(
       signal,
       (over) => this.periods.waitAsync(cookie, expedited, over),
     );
     if (ended) return;
     this.assertOpen("wait for a grace period");
-    this.throwAborted("wait for a grace period", begin, signal!);
+    this.throwAborted(
+      "wait for a grace period",
+      signal!,
+      this.stallReport(performance.now() - begin),
+    );
   }
 
   /**
@@ -500,7 +504,7 @@ export class Membership {
    * @param signal What else ends the wait.
    * @param wait Waits; its signal says when to stop.
    */
-  async #whileOpen<T>(
+  async whileOpen<T>(
     signal: AbortSignal | undefined,
     wait: (over: AbortSignal) => Promise<T>,
   ): Promise<T> {
@@ -547,11 +551,12 @@ export class Membership {
   async barrier(signal: AbortSignal | undefined): Promise<void> {
     const begin = performance.now();
     const done = this.#barrier();
-    await this.#whileOpen(signal, async (over) => {
+    await this.whileOpen(signal, async (over) => {
       let pause = 0;
       while (!done()) {
         if (signal?.aborted) {
-          this.throwAborted("finish a barrier", begin, signal);
+          const report = this.stallReport(performance.now() - begin);
+          this.throwAborted("finish a barrier", signal, report);
         }
         const cookie = this.callbacks.waitsFor;
         if (cookie !== undefined) {
@@ -698,11 +703,10 @@ export class Membership {
    * Throws because a signal has ended a wait.
    *
    * @param act What was waited for.
-   * @param begin When that began, as `performance.now()` says.
    * @param signal The signal.
+   * @param report Who is in the way.
    */
-  throwAborted(act: string, begin: number, signal: AbortSignal): never {
-    const report = this.stallReport(performance.now() - begin);
+  throwAborted(act: string, signal: AbortSignal, report: StallReport): never {
     throw new RcuStallError(
       `Cannot ${act} as the signal was aborted: ${describeStall(report)}`,
       report,

@@ -55,7 +55,7 @@ export function checkPolicy(policy: CallbackPolicy): FullPolicy {
       checkNames(policy, OFFLOADED_NAMES, "create a domain");
       const { delay = 0, realTime = false } = policy;
       checkInteger("callbacks.delay", delay, 0, LONGEST_PAUSE);
-      checkBoolean("callbacks.realTime", realTime);
+      checkBoolean("callbacks.realTime", realTime, "create a domain");
       return { mode: "offloaded", delay, realTime };
     }
     default:

@@ -864,7 +864,8 @@ export class Rcu extends EventTarget implements Disposable {
   #checkSignal(act: string, signal: AbortSignal | undefined): void {
     checkSignal(signal, act);
     if (signal?.aborted) {
-      this.#membership.throwAborted(act, performance.now(), signal);
+      const report = this.#membership.stallReport(0);
+      this.#membership.throwAborted(act, signal, report);
     }
   }
 

@@ -1,6 +1,7 @@
 // What a thread remembers of string keys must never be older than what any thread has announced.
 
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals, assertThrows } from "@std/assert";
+import fc from "fast-check";
 import {
   bytes,
   type Codec,
@@ -12,6 +13,7 @@ import {
   struct,
   u32,
 } from "../mod.ts";
+import { withDomain } from "./_audit.ts";
 import { openMap } from "./_map_checks.ts";
 import { sharedWords, until, withWorkers } from "./_workers.ts";
 import { settle } from "./_settle.ts";
@@ -184,3 +186,41 @@ for (const kind of ["string", "json"] as const) {
     });
   });
 }
+
+Deno.test("getUtf8() finds what get() finds for the string that the bytes are", async () => {
+  await withDomain({}, (rcu) => {
+    const map = RcuMap.open(rcu, "utf8", { key: string, value: json() });
+    const encoder = new TextEncoder();
+    const text = fc.oneof(
+      fc.string({ unit: fc.constantFrom("a", "b", "\0"), maxLength: 9 }),
+      fc.string({ unit: "binary", maxLength: 6 }),
+      fc.constantFrom("", "\ufeffa", "é", "\u007f", "\u0080", "a".repeat(300)),
+    );
+    fc.assert(fc.property(fc.array(text), fc.array(text), (keys, others) => {
+      map.clear();
+      for (const [i, key] of keys.entries()) map.set(key, { i });
+      for (const key of [...keys, ...others]) {
+        const bytes = encoder.encode(`<${key}>`);
+        const found = map.getUtf8(bytes.subarray(1, bytes.length - 1));
+        assertEquals(found, map.get(key.toWellFormed()), JSON.stringify(key));
+        const shared = new Uint8Array(new SharedArrayBuffer(bytes.length));
+        shared.set(bytes);
+        assertEquals(map.getUtf8(shared.subarray(1, -1)), found);
+        assertEquals(rcu.read(() => map.getUtf8(bytes.slice(1, -1))), found);
+      }
+    }));
+    assertEquals(map.getUtf8(Uint8Array.of(0xff)), map.get("\ufffd"));
+    map.clear();
+  }, (rcu) => RcuMap.open(rcu, "utf8", { key: string, value: json() }));
+});
+
+Deno.test("getUtf8() refuses keys that are no bytes, and maps whose keys are no strings", () => {
+  using rcu = Rcu.create();
+  const map = RcuMap.open(rcu, "strings", { key: string, value: u32 });
+  const bad = "a" as unknown as Uint8Array;
+  assertThrows(() => map.getUtf8(bad), TypeError, "Uint8Array");
+  const numbers = RcuMap.open(rcu, "numbers", { key: u32, value: u32 });
+  assertThrows(() => numbers.getUtf8(Uint8Array.of(1)), TypeError, "u32");
+  const binary = RcuMap.open(rcu, "bytes", { key: bytes, value: u32 });
+  assertThrows(() => binary.getUtf8(Uint8Array.of(1)), TypeError, "bytes");
+});

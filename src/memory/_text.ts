@@ -216,3 +216,58 @@ export function hashText(text: string, seed: number): number {
   }
   return h;
 }
+
+/**
+ * Whether bytes are ASCII, so that each is a UTF-16 unit.
+ *
+ * @param bytes The bytes.
+ * @returns Whether they are.
+ */
+export function isAscii(bytes: Uint8Array): boolean {
+  let seen = 0;
+  for (let i = 0; i < bytes.length; i++) seen |= bytes[i];
+  return seen < 0x80;
+}
+
+/**
+ * {@linkcode hashText} of ASCII, without making a string of it.
+ *
+ * @param ascii Its bytes.
+ * @param seed The table's secret.
+ * @returns 32 bits.
+ */
+export function hashAscii(ascii: Uint8Array, seed: number): number {
+  let h = seed ^ ascii.length;
+  for (let i = 0; i < ascii.length; i++) {
+    h = Math.imul(h ^ ascii[i], 0x01000193);
+    h ^= h >>> 15;
+  }
+  return h;
+}
+
+/**
+ * {@linkcode equalsText} of ASCII, without making a string of it.
+ *
+ * @param words The arena's words.
+ * @param address Where the stored string begins.
+ * @param ascii The other one's bytes.
+ * @returns Whether they are equal.
+ */
+export function equalsAscii(
+  words: Int32Array,
+  address: Address,
+  ascii: Uint8Array,
+): boolean {
+  const { length } = ascii;
+  if (words[address++] !== ((length << WIDTH_BITS) | ASCII)) return false;
+  let i = 0;
+  for (; i + 4 <= length; i += 4) {
+    const packed = ascii[i] | (ascii[i + 1] << 8) | (ascii[i + 2] << 16) |
+      (ascii[i + 3] << 24);
+    if (words[address++] !== packed) return false;
+  }
+  for (let shift = 0; i < length; i++, shift += 8) {
+    if (((words[address] >>> shift) & 0xff) !== ascii[i]) return false;
+  }
+  return true;
+}

@@ -2,6 +2,7 @@
 
 import type { Address } from "../memory/arena.ts";
 import { LINE } from "../memory/_size_classes.ts";
+import { lockOwner } from "../sync/_mutex.ts";
 
 // A record is two lines. The first holds the slot alone: its thread writes it, whoever wants a
 // grace period reads it. The second is written when a thread joins or leaves.
@@ -35,12 +36,13 @@ export function readerTableWords(maxReaders: number): number {
 export class ReaderTable {
   readonly #words: Int32Array;
   readonly #base: Address;
-  readonly #maxReaders: number;
+  /** How many records there are: most readers at a time. */
+  readonly most: number;
 
   constructor(words: Int32Array, base: Address, maxReaders: number) {
     this.#words = words;
     this.#base = base;
-    this.#maxReaders = maxReaders;
+    this.most = maxReaders;
   }
 
   /** One past the highest record that was ever taken: a scan looks no further. */
@@ -77,7 +79,7 @@ export class ReaderTable {
    */
   register(): { index: number; generation: number } | undefined {
     const words = this.#words;
-    for (let index = 0; index < this.#maxReaders; index++) {
+    for (let index = 0; index < this.most; index++) {
       const record = this.slot(index);
       const status = record + STATUS;
       if (
@@ -116,6 +118,22 @@ export class ReaderTable {
    */
   isRegistered(index: number): boolean {
     return Atomics.load(this.#words, this.slot(index) + STATUS) === REGISTERED;
+  }
+
+  /**
+   * Whether a record is held by a thread under a name as the holder of locks.
+   *
+   * @param index The reader.
+   * @param owner The name, from {@linkcode lockOwner}.
+   * @returns `false` for ever once that thread's membership has ended.
+   */
+  isOwner(index: number, owner: number): boolean {
+    return this.isRegistered(index) &&
+      lockOwner(
+          index,
+          Atomics.load(this.#words, this.slot(index) + GENERATION),
+        ) ===
+        owner;
   }
 
   /**

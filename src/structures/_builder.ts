@@ -20,8 +20,11 @@ import {
   type Table,
   tableWords,
   VALUE,
+  WATCHED,
+  WATCHERS,
 } from "./_table.ts";
 import type { Values } from "./_values.ts";
+import { announceChange } from "./_watch.ts";
 
 /** Nodes that are retired between two looks at the callbacks. */
 const BATCH = 64;
@@ -153,6 +156,7 @@ export class Builder<K, V> {
       for (const lock of held) membership.unlock(lock);
     }
     table.unpin();
+    announceChange(table.words, header + WATCHERS, header + WATCHED);
     noteWrite(membership, header, undefined);
     this.#tearDown(old, true);
     membership.afterUpdate();

@@ -14,8 +14,12 @@ export const RESIZE_LOCK = 2;
 export const LEAST_MASK = 3;
 /** With string keys: moves whenever anything that readers may have cached is replaced. */
 export const CHANGES = 4;
+/** How many watch the map (see `Watch`). */
+export const WATCHERS = 5;
 /** The second line: a counter from which values in blocks get their numbers. */
 const STAMPS = 16;
+/** Moves when something changes while somebody watches. */
+export const WATCHED = 17;
 /** Stripes of buckets, each with a lock for its writers. */
 export const STRIPES = 16;
 const FIRST_STRIPE = 32;

@@ -9,6 +9,8 @@ import { keyCodec } from "./_table.ts";
 // The map's header: a line for readers, a line for writers, a line for the stamps.
 /** The current tree. */
 export const TREE = 0;
+/** How many watch the map (see `Watch`). */
+export const WATCHERS = 1;
 /** The writers' lock. */
 export const LOCK = 16;
 /** Entries. */
@@ -17,6 +19,8 @@ export const SIZE = 17;
 export const STOCK = 18;
 /** How many nodes there are in the stock. */
 export const STOCK_COUNT = 19;
+/** Moves when something changes while somebody watches. */
+export const WATCHED = 20;
 /** A counter from which values in blocks get their numbers. */
 const STAMPS = 32;
 export const HEADER_WORDS = 48;

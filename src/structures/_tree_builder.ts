@@ -18,8 +18,11 @@ import {
   TREE,
   type Tree,
   VALUE,
+  WATCHED,
+  WATCHERS,
 } from "./_tree.ts";
 import type { Values } from "./_values.ts";
+import { announceChange } from "./_watch.ts";
 
 /** Nodes that are retired between two looks at the callbacks. */
 const BATCH = 64;
@@ -112,6 +115,7 @@ export class TreeBuilder<K, V> {
       throw error;
     }
     tree.unpin();
+    announceChange(words, header + WATCHERS, header + WATCHED);
     noteWrite(membership, header, undefined);
     takeDown(tree, this.#values, words[old + ROOT]);
     membership.retire(old);
@@ -185,6 +189,7 @@ export function emptyTree<K, V>(tree: Tree<K>, values: Values<V>): void {
   } finally {
     membership.unlock(header + LOCK);
   }
+  announceChange(words, header + WATCHERS, header + WATCHED);
   noteWrite(membership, header, undefined);
   takeDown(tree, values, root);
   membership.afterUpdate();

@@ -20,10 +20,13 @@ import {
   type Tree,
   unstock,
   VALUE,
+  WATCHED,
+  WATCHERS,
 } from "./_tree.ts";
 import { keyOf } from "./_table.ts";
 import { Path } from "./_tree_path.ts";
 import type { Values } from "./_values.ts";
+import { announceChange } from "./_watch.ts";
 import type { Expected } from "./_writer.ts";
 
 /**
@@ -82,7 +85,7 @@ export class TreeWriter<K, V> {
       throw error;
     }
     if (!done) this.#values.discard(value);
-    else noteWrite(this.#membership, this.#tree.header, keyOf(probe));
+    else this.#note(probe);
     this.#membership.afterUpdate();
     return done;
   }
@@ -96,10 +99,17 @@ export class TreeWriter<K, V> {
   delete(probe: Probe): boolean {
     const deleted = this.#run(() => this.#delete(probe));
     if (deleted) {
-      noteWrite(this.#membership, this.#tree.header, keyOf(probe));
+      this.#note(probe);
       this.#membership.afterUpdate();
     }
     return deleted;
+  }
+
+  /** Tells whoever wants to know that there has been a write. */
+  #note(probe: Probe): void {
+    const { header, words } = this.#tree;
+    announceChange(words, header + WATCHERS, header + WATCHED);
+    noteWrite(this.#membership, header, keyOf(probe));
   }
 
   /** Does something under the lock, again and again until there are enough blocks for it. */

@@ -13,8 +13,11 @@ import {
   STRIPE_LOCK,
   type Table,
   VALUE,
+  WATCHED,
+  WATCHERS,
 } from "./_table.ts";
 import type { Values } from "./_values.ts";
+import { announceChange } from "./_watch.ts";
 
 /** What a conditional write expects to find. */
 export interface Expected {
@@ -67,11 +70,18 @@ export class Writer<K, V> {
     }
     if (result !== INSERTED && node !== 0) heap.free(node);
     if (result === UNEXPECTED) this.#values.discard(value);
-    else noteWrite(table.membership, table.header, keyOf(probe));
+    else this.#note(probe);
     // The last thing: a callback may close the membership, and the update has been made.
     if (result === INSERTED) this.#resizer.check(stripe);
     table.membership.afterUpdate();
     return result !== UNEXPECTED;
+  }
+
+  /** Tells whoever wants to know that there has been a write. */
+  #note(probe: Probe): void {
+    const { header, membership } = this.#table;
+    announceChange(this.#words, header + WATCHERS, header + WATCHED);
+    noteWrite(membership, header, keyOf(probe));
   }
 
   #tryPut(
@@ -183,7 +193,7 @@ export class Writer<K, V> {
       membership.unlock(stripe + STRIPE_LOCK);
     }
     if (deleted) {
-      noteWrite(membership, table.header, keyOf(probe));
+      this.#note(probe);
       // In this order, as in `put`.
       this.#resizer.check(stripe);
       membership.afterUpdate();

@@ -1,6 +1,7 @@
 // One shared value.
 
 import {
+  checkBoolean,
   checkFunction,
   checkOptions as checkWaitOptions,
   checkSignal,
@@ -17,6 +18,7 @@ import { hideFields } from "./_hide.ts";
 import { checkOptions, openRoot } from "./_open.ts";
 import { noteWrite, OwnWrites } from "./_own_writes.ts";
 import { Values } from "./_values.ts";
+import { Watch } from "./_watch.ts";
 
 /** The word that stands for the value. */
 const VALUE = 0;
@@ -77,6 +79,12 @@ export interface WaitForChangeOptions {
   since?: number;
   /** Ends the wait early. */
   signal?: AbortSignal;
+  /**
+   * Whether the process stays alive for as long as the wait lasts.
+   *
+   * @default {false}
+   */
+  keepAlive?: boolean;
 }
 
 const UNCLONEABLE = uncloneable(
@@ -90,6 +98,7 @@ const OPEN_OPTIONS: OptionNames<RcuCellOptions<unknown>> = {
 const WAIT_OPTIONS: OptionNames<WaitForChangeOptions> = {
   since: true,
   signal: true,
+  keepAlive: true,
 };
 
 /**
@@ -121,8 +130,7 @@ export class RcuCell<T> {
   declare private readonly _cell: Address;
   declare private readonly _values: Values<T>;
   declare private readonly _wordValue: WordCodec<T> | undefined;
-  readonly #waiting = new Set<() => void>();
-  #asleep = false;
+  declare private readonly _watch: Watch;
 
   static {
     hideFields(this, () => "RcuCell");
@@ -140,6 +148,7 @@ export class RcuCell<T> {
     this._cell = cell;
     this._values = values;
     this._reader = membership.reader;
+    this._watch = new Watch(membership, cell + WAITERS, cell + VERSION);
     this._wordValue = codec instanceof WordCodec ? codec : undefined;
   }
 
@@ -329,12 +338,12 @@ export class RcuCell<T> {
 
   /**
    * Waits until the version differs from one that the caller has seen. Does
-   * not keep the process alive by itself.
+   * not keep the process alive by itself, unless `keepAlive` says so.
    *
    * In a loop, take the version *before* reading the value, as below: whatever
    * changes in between is then a change that the next wait returns for.
    *
-   * @param options The version seen, and a signal to give up.
+   * @param options The version seen, a signal to give up, and whether to keep the process alive.
    * @returns The value then.
    * @throws {Error} The signal's reason if it is aborted first, or an error if
    * the membership ends first.
@@ -373,8 +382,9 @@ export class RcuCell<T> {
    */
   async waitForChange(options: WaitForChangeOptions = {}): Promise<T> {
     checkWaitOptions(options, WAIT_OPTIONS, "wait for a change");
-    const { since = this.version, signal } = options;
+    const { since = this.version, signal, keepAlive = false } = options;
     this._membership.assertOpen("wait for a change");
+    checkBoolean("keepAlive", keepAlive, "wait for a change");
     checkSignal(signal, "wait for a change");
     if (!Number.isInteger(since)) {
       throw new RangeError(
@@ -384,53 +394,15 @@ export class RcuCell<T> {
       );
     }
     signal?.throwIfAborted();
-    Atomics.add(this._words, this._cell + WAITERS, 1);
+    this._watch.begin();
     try {
-      while (this.version === since >>> 0) await this.#change(since, signal);
+      while (this.version === since >>> 0) {
+        await this._watch.change(since, signal, keepAlive);
+      }
     } finally {
-      Atomics.sub(this._words, this._cell + WAITERS, 1);
+      this._watch.end();
     }
     return this.get();
-  }
-
-  /** Resolves when the version may have changed; rejects when the wait is over before. */
-  #change(since: number, signal: AbortSignal | undefined): Promise<void> {
-    const { promise, resolve, reject } = Promise.withResolvers<void>();
-    const abort = () => reject(signal!.reason);
-    const forget = this._membership.onClose(() =>
-      reject(
-        new Error(
-          "Cannot wait for a change as the Rcu must be open: it is closed",
-        ),
-      )
-    );
-    signal?.addEventListener("abort", abort);
-    this.#waiting.add(resolve);
-    this.#sleep(since);
-    return promise.finally(() => {
-      this.#waiting.delete(resolve);
-      signal?.removeEventListener("abort", abort);
-      forget();
-    });
-  }
-
-  /** One sleep serves all waits of this thread: it cannot be called off when a wait is. */
-  #sleep(since: number): void {
-    if (this.#asleep) return;
-    // Pairs with: the store of VERSION and the look at WAITERS in `#publish`. Either the writer
-    // sees us counted and notifies, or its store comes first and we do not sleep.
-    const sleep = Atomics.waitAsync(
-      this._words,
-      this._cell + VERSION,
-      since | 0,
-    );
-    this.#asleep = sleep.async;
-    const wake = () => {
-      this.#asleep = false;
-      for (const resolve of [...this.#waiting]) resolve();
-    };
-    if (sleep.async) sleep.value.then(wake);
-    else wake();
   }
 
   /**

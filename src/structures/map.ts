@@ -14,11 +14,13 @@ import type { Codec, KeyCodec } from "../memory/codec.ts";
 import type { Reader } from "../readers/_reader.ts";
 import { RcuMemoryError } from "../memory/errors.ts";
 import { refuseKey } from "../memory/_refusal.ts";
+import { equalsAscii, hashAscii, isAscii } from "../memory/_text.ts";
 import { membershipOf, type Rcu } from "../rcu.ts";
 import { probeStack } from "../sync/_stack.ts";
 import { Builder } from "./_builder.ts";
 import { collect } from "./_cursor.ts";
 import { hideFields } from "./_hide.ts";
+import { changesOf, type ChangesOptions } from "./changes.ts";
 import { checkOptions, openRoot } from "./_open.ts";
 import { OwnWrites } from "./_own_writes.ts";
 import { type Calm, StringCache } from "./_string_cache.ts";
@@ -34,14 +36,20 @@ import {
   STRIPES,
   Table,
   tableWords,
+  WATCHED,
+  WATCHERS,
 } from "./_table.ts";
 import * as layout from "./_table.ts";
 import { Values } from "./_values.ts";
+import { Watch } from "./_watch.ts";
 import { type Expected, Writer } from "./_writer.ts";
 
 // Copies for the hot path: an engine folds a constant of the same module into the code, but loads
 // one of another module at each use (measured: 11.1 against 9.1 ns a `get`).
-const { HEADS, KEY, MASK, NEXT, SUCCESSOR, TABLE, VALUE } = layout;
+const { HEADS, KEY, MASK, NEXT, NODE_WORDS, SUCCESSOR, TABLE, VALUE } = layout;
+
+/** A byte order mark is part of a key like anything else. */
+const utf8 = new TextDecoder("utf-8", { ignoreBOM: true });
 
 /** A table that is made larger than that from the start had better prove that it has to be. */
 const LARGEST_HINT = 2 ** 20;
@@ -154,6 +162,8 @@ export class RcuMap<K, V, View = V> implements Iterable<[K, V]> {
   /** The value codec of maps whose values are words. */
   declare private readonly _wordValue: WordCodec<V> | undefined;
 
+  #watch: Watch | undefined;
+
   static {
     hideFields(this, (map) => `RcuMap(${map.size})`);
   }
@@ -263,6 +273,37 @@ export class RcuMap<K, V, View = V> implements Iterable<[K, V]> {
   get(key: K): V | undefined {
     const node = this.#find(key);
     return node === 0 ? undefined : this.#valueOf(node);
+  }
+
+  /**
+   * Reads the value of a string key that is at hand as UTF-8, fresh from the network say, without
+   * decoding it where it is ASCII.
+   *
+   * @param key The key's bytes; what is no UTF-8 stands for U+FFFD, as a `TextDecoder` has it.
+   * @returns As {@linkcode RcuMap.get}.
+   * @throws {TypeError} If the map's keys are no strings, or `key` is no `Uint8Array`.
+   * @throws {Error} If the membership is closed.
+   *
+   * @example A host name out of a packet
+   * ```ts
+   * import { Rcu, RcuMap, string, u32 } from "@grace/rcu";
+   * import { assertEquals } from "@std/assert";
+   *
+   * using rcu = Rcu.create();
+   * const ports = RcuMap.open(rcu, "ports", { key: string, value: u32 });
+   * ports.set("example.org", 8080);
+   * const packet = new TextEncoder().encode("GET example.org");
+   * assertEquals(ports.getUtf8(packet.subarray(4)), 8080);
+   * ```
+   */
+  getUtf8(key: Uint8Array): V | undefined {
+    throw new TypeError(
+      `Cannot look UTF-8 up as the map's keys must be strings: received ${
+        show(key)
+      } for a map of ${
+        this._table.wordKey?.schema ?? this._table.blockKey?.schema
+      }`,
+    );
   }
 
   /** `Table.find` for keys that are words, without a probe. */
@@ -838,6 +879,41 @@ export class RcuMap<K, V, View = V> implements Iterable<[K, V]> {
         }
         return what as V | undefined;
       }
+
+      override getUtf8(key: Uint8Array): V | undefined {
+        if (!(key instanceof Uint8Array)) {
+          throw new TypeError(
+            `Cannot look UTF-8 up as the key must be a Uint8Array: received ${
+              show(key)
+            }`,
+          );
+        }
+        // Copied, for decoders refuse shared memory.
+        if (!isAscii(key)) return this.get(utf8.decode(key.slice()) as K);
+        const reader = this._reader;
+        if (--reader.budget < 0) reader.refill();
+        const node = this.#findAscii(key);
+        return node === 0 ? undefined : this.#valueOf(node);
+      }
+
+      /** `Table.find` for a string that is at hand as ASCII, without a probe. */
+      #findAscii(key: Uint8Array): Address {
+        const words = this._words;
+        const hash = hashAscii(key, this._seed);
+        let table = this._table.root();
+        while (true) {
+          let node = words[table + HEADS + (hash & words[table + MASK])];
+          while (node > 0) {
+            if (
+              words[node + KEY] === hash &&
+              equalsAscii(words, node + NODE_WORDS, key)
+            ) return node;
+            node = words[node + NEXT];
+          }
+          if (node === 0) return 0;
+          table = words[table + SUCCESSOR];
+        }
+      }
     }
 
     kindOf = (key, value) =>
@@ -846,6 +922,52 @@ export class RcuMap<K, V, View = V> implements Iterable<[K, V]> {
         : key.schema === "string"
         ? StringMap
         : RcuMap;
+  }
+
+  /**
+   * Watches the map from now on: yields a number, other than the one before, whenever something has
+   * changed since the last one, in any thread. However much changes while nobody asks is one change.
+   * It does not poll, and does not keep the process alive by itself.
+   *
+   * A change may be yielded that has been seen already, and one that changed nothing.
+   *
+   * @param options A signal to end it, and whether to keep the process alive.
+   * @returns The changes. Leaving a `for await` loop ends them; until then writers wake this thread.
+   * @throws {TypeError} If an option is of the wrong type.
+   * @throws {Error} If the membership is closed; the iteration throws then too, and
+   * the signal's reason if it is aborted.
+   *
+   * @example Reloading what depends on it
+   * ```ts
+   * import { Rcu, RcuMap, string, u32 } from "@grace/rcu";
+   * import { assertEquals } from "@std/assert";
+   *
+   * using rcu = Rcu.create();
+   * const limits = RcuMap.open(rcu, "limits", { key: string, value: u32 });
+   * const alive = setInterval(() => limits.update("/api", (n = 0) => n + 1), 1);
+   *
+   * // Before the first look: what changes after it is then a change that is yielded.
+   * const changes = limits.changes();
+   * let limit = limits.get("/api") ?? 0;
+   * if (limit < 3) {
+   *   for await (const _ of changes) {
+   *     limit = limits.get("/api") ?? 0;
+   *     if (limit >= 3) break;
+   *   }
+   * }
+   * clearInterval(alive);
+   * assertEquals(limit >= 3, true);
+   * ```
+   */
+  changes(
+    options: ChangesOptions = {},
+  ): AsyncIterableIterator<number, void, void> {
+    this.#watch ??= new Watch(
+      this._membership,
+      this._header + WATCHERS,
+      this._header + WATCHED,
+    );
+    return changesOf(this._membership, this.#watch, options);
   }
 
   /** `"RcuMap"`. */

@@ -17,15 +17,24 @@ import type { Reader } from "../readers/_reader.ts";
 import { membershipOf, type Rcu } from "../rcu.ts";
 import { probeStack } from "../sync/_stack.ts";
 import { hideFields } from "./_hide.ts";
+import { changesOf, type ChangesOptions } from "./changes.ts";
 import { checkOptions, openRoot } from "./_open.ts";
 import { OwnWrites } from "./_own_writes.ts";
 import { keyCodec, keyOf } from "./_table.ts";
-import { discardTree, makeTree, type Probe, Tree } from "./_tree.ts";
+import {
+  discardTree,
+  makeTree,
+  type Probe,
+  Tree,
+  WATCHED,
+  WATCHERS,
+} from "./_tree.ts";
 import * as layout from "./_tree.ts";
 import { emptyTree, TreeBuilder } from "./_tree_builder.ts";
 import { ascend } from "./_tree_cursor.ts";
 import { TreeWriter } from "./_tree_writer.ts";
 import { Values } from "./_values.ts";
+import { Watch } from "./_watch.ts";
 import type { Expected } from "./_writer.ts";
 
 // Copies for the hot path: an engine folds a constant of the same module into the code, but loads
@@ -145,6 +154,8 @@ export class RcuSortedMap<K, V, View = V> implements Iterable<[K, V]> {
   declare private readonly _wordKey: WordCodec<K> | undefined;
   /** The value codec of maps whose values are words. */
   declare private readonly _wordValue: WordCodec<V> | undefined;
+
+  #watch: Watch | undefined;
 
   static {
     hideFields(this, (map) => `RcuSortedMap(${map.size})`);
@@ -919,6 +930,52 @@ export class RcuSortedMap<K, V, View = V> implements Iterable<[K, V]> {
       key instanceof WordCodec
         ? value instanceof WordCodec ? WordMap : WordKeyMap
         : RcuSortedMap;
+  }
+
+  /**
+   * Watches the map from now on: yields a number, other than the one before, whenever something has
+   * changed since the last one, in any thread. However much changes while nobody asks is one change.
+   * It does not poll, and does not keep the process alive by itself.
+   *
+   * A change may be yielded that has been seen already, and one that changed nothing.
+   *
+   * @param options A signal to end it, and whether to keep the process alive.
+   * @returns The changes. Leaving a `for await` loop ends them; until then writers wake this thread.
+   * @throws {TypeError} If an option is of the wrong type.
+   * @throws {Error} If the membership is closed; the iteration throws then too, and
+   * the signal's reason if it is aborted.
+   *
+   * @example Reloading what depends on it
+   * ```ts
+   * import { Rcu, RcuSortedMap, string, u32 } from "@grace/rcu";
+   * import { assertEquals } from "@std/assert";
+   *
+   * using rcu = Rcu.create();
+   * const limits = RcuSortedMap.open(rcu, "limits", { key: string, value: u32 });
+   * const alive = setInterval(() => limits.update("/api", (n = 0) => n + 1), 1);
+   *
+   * // Before the first look: what changes after it is then a change that is yielded.
+   * const changes = limits.changes();
+   * let limit = limits.get("/api") ?? 0;
+   * if (limit < 3) {
+   *   for await (const _ of changes) {
+   *     limit = limits.get("/api") ?? 0;
+   *     if (limit >= 3) break;
+   *   }
+   * }
+   * clearInterval(alive);
+   * assertEquals(limit >= 3, true);
+   * ```
+   */
+  changes(
+    options: ChangesOptions = {},
+  ): AsyncIterableIterator<number, void, void> {
+    this.#watch ??= new Watch(
+      this._membership,
+      this._header + WATCHERS,
+      this._header + WATCHED,
+    );
+    return changesOf(this._membership, this.#watch, options);
   }
 
   /** `"RcuSortedMap"`. */
