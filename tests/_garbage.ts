@@ -158,7 +158,25 @@ export interface Spoiling {
   readonly hostile: string | undefined;
 }
 
-/** Ways to spoil arguments. */
+/**
+ * Every value in place of every argument.
+ *
+ * @param count How many arguments there are.
+ * @returns Ways to spoil them.
+ */
+export function* everySpoiling(count: number): Generator<Spoiling> {
+  for (let argument = 0; argument < count; argument++) {
+    const whole = { argument, path: [] };
+    for (const garbage of ORDINARY) {
+      yield { ...whole, garbage, hostile: undefined };
+    }
+    for (const hostile of Object.keys(HOSTILE)) {
+      yield { ...whole, garbage: undefined, hostile };
+    }
+  }
+}
+
+/** Ways to spoil arguments, deep inside them, too. */
 export const anySpoiling: fc.Arbitrary<Spoiling> = fc.record({
   argument: fc.nat(3),
   path: fc.array(fc.nat(9), { maxLength: 3 }),
