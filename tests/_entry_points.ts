@@ -21,13 +21,13 @@ import {
 // deno-lint-ignore no-explicit-any -- garbage is passed for every parameter
 type Any = any;
 
-const ROW = struct({
+export const ROW = struct({
   n: u32,
   at: struct({ name: string, data: bytes, any: json() }),
 });
 
 /** A value of {@linkcode ROW}. */
-function row(n: number) {
+export function row(n: number) {
   return { n, at: { name: `row ${n}`, data: Uint8Array.of(n), any: [n] } };
 }
 
@@ -45,7 +45,12 @@ export class World implements Disposable {
   readonly neighbors: NeighborTable;
   readonly cache: RouteCache;
   /** Stands still, or entries would come and go between two looks. */
-  readonly now = (): number => 1_700_000_000_000;
+  readonly now = (): number => {
+    this.onClock();
+    return 1_700_000_000_000;
+  };
+  /** What the clock does when it is asked. */
+  onClock = (): void => {};
 
   constructor(debug: boolean) {
     const rcu = Rcu.create({
@@ -67,18 +72,35 @@ export class World implements Disposable {
     this.neighbors = NeighborTable.open(rcu, "neighbors", { now });
     const { neighbors } = this;
     this.cache = RouteCache.open(rcu, "cache", { fib, neighbors, now });
-    for (let n = 0; n < 5; n++) {
-      this.rows.set(n, row(n));
-      this.texts.set(`text ${n}`, { n });
-      this.blobs.set(Uint8Array.of(n), n / 2);
-      this.sorted.set(-n, `${n}`);
-      this.words.set("w".repeat(n), Uint8Array.of(n));
-      fib.insert(`10.${n}.0.0/16`, { gateway: "10.0.0.1", interface: n });
-      neighbors.set(n, n, {
-        linkAddress: "00:1b:21:3c:9d:f8",
-        state: "permanent",
-      });
-      this.cache.lookup({ destination: (10 * 256 + n) * 65536 });
+    this.restore();
+  }
+
+  /** Fills every structure with the same entries as at first, and nothing else. */
+  restore(): void {
+    const { number, any, rows, texts, blobs, sorted, words } = this;
+    const five = [0, 1, 2, 3, 4];
+    number.set(1);
+    any.set([1]);
+    rows.replaceAll(five.map((n) => [n, row(n)]));
+    texts.replaceAll(five.map((n) => [`text ${n}`, { n }]));
+    blobs.replaceAll(five.map((n) => [Uint8Array.of(n), n / 2]));
+    sorted.replaceAll(five.map((n) => [-n, `${n}`]));
+    words.replaceAll(five.map((n) => ["w".repeat(n), Uint8Array.of(n)]));
+    const { cache, fib, neighbors } = this;
+    cache.flush();
+    fib.load(five.map((n) => [
+      `10.${n}.0.0/16`,
+      { gateway: "10.0.0.1", interface: n },
+    ]));
+    // What the cache refers to stays until the grace period is over.
+    this.rcu.barrierSync();
+    for (const { address, interface: link } of neighbors) {
+      neighbors.delete(address, link);
+    }
+    const linkAddress = "00:1b:21:3c:9d:f8";
+    for (const n of five) {
+      neighbors.set(n, n, { linkAddress, state: "permanent" });
+      cache.lookup({ destination: `10.${n}.0.0` });
     }
   }
 
