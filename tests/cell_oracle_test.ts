@@ -124,7 +124,7 @@ for (const [name, [value, values, refused]] of Object.entries(VALUES)) {
     );
     await fc.assert(
       fc.asyncProperty(values, history, async (initial, history) => {
-        using rcu = Rcu.create({ capacity: 2 ** 24, debug: true });
+        using rcu = Rcu.create({ capacity: 2 ** 21, debug: true });
         using member = Rcu.attach(rcu.handle);
         const cells = [
           RcuCell.open<unknown>(rcu, "c", { value, initial }),
@@ -138,7 +138,7 @@ for (const [name, [value, values, refused]] of Object.entries(VALUES)) {
         }
         // As many bytes as a cell takes that never had another value.
         const live = await settle(member);
-        using fresh = Rcu.create({ capacity: 2 ** 24, debug: true });
+        using fresh = Rcu.create({ capacity: 2 ** 21, debug: true });
         using _second = Rcu.attach(fresh.handle);
         RcuCell.open<unknown>(fresh, "c", { value, initial: twin });
         assertEquals(live, fresh.memory.audit().live);

@@ -352,7 +352,7 @@ for (const [which, limits] of Object.entries(CACHES)) {
     const history = fc.array(anyCacheStep, { minLength: 5, maxLength: 60 });
     await fc.assert(
       fc.asyncProperty(history, async (history) => {
-        using rcu = Rcu.create({ capacity: 2 ** 23, debug: true });
+        using rcu = Rcu.create({ capacity: 2 ** 22, debug: true });
         using member = Rcu.attach(rcu.handle);
         let clock = 1e12;
         const now = () => clock;
@@ -426,7 +426,10 @@ for (const [which, limits] of Object.entries(CACHES)) {
                 result.neighbor,
                 neighbors.lookup(nextHop, route.interface),
               );
-              assert(result.neighbor !== undefined, "a next hop is missing");
+              // What is not cached refers to none.
+              if (cache.stats().overflows === before) {
+                assert(result.neighbor !== undefined, "a next hop is missing");
+              }
               if (hold !== undefined) {
                 holds.push({ hold, shown: { route, nextHop } });
               }
