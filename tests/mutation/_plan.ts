@@ -5,17 +5,20 @@ export type Plan = readonly (readonly string[])[];
 
 /** The folders of `src/` whose tests are put to the test. */
 export const PLANS: Readonly<Record<string, Plan>> = {
-  sync: [["mutex_steps", "mutex"], ["stack"]],
+  sync: [["mutex_steps"], ["mutex"], ["stack"]],
   readers: [
-    ["slots", "turn", "reader_steps", "reader"],
-    ["rcu", "synchronize", "closing"],
-    ["faults", "membership_exhaustion", "membership_end"],
+    ["slots", "turn", "reader_steps"],
+    ["reader", "rcu", "closing"],
+    ["synchronize", "membership_exhaustion"],
+    ["faults", "membership_end"],
   ],
   grace_periods: [
-    ["sequence", "grace_period", "synchronize"],
-    ["detectors"],
+    ["grace_period_steps"],
+    ["sequence", "grace_period"],
+    ["synchronize", "detectors"],
   ],
   callbacks: [
+    ["callback_steps"],
     ["callbacks", "throttled"],
     ["barrier", "overload", "membership_exhaustion"],
     ["offloaded"],
