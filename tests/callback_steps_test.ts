@@ -67,21 +67,22 @@ Deno.test("closures that become ready in the middle of one queue up behind, and 
 Deno.test("what a closure throws, at once or later, is reported, and the others run", async () => {
   const { log, errors, done, closures, logging } = setUp();
   const [last] = logging("last");
+  const [atOnce, later] = [new Error("at once"), new Error("later")];
   closures.run(
     [
       () => {
-        throw "at once";
+        throw atOnce;
       },
-      () => Promise.reject("later"),
+      () => Promise.reject(later),
       () => Promise.resolve("fine"),
       last,
     ],
     0,
     4,
   );
-  assertEquals([log, errors, done], [["last"], ["at once"], [4]]);
+  assertEquals([log, errors, done], [["last"], [atOnce], [4]]);
   await new Promise((resolve) => setTimeout(resolve));
-  assertEquals(errors, ["at once", "later"]);
+  assertEquals(errors, [atOnce, later]);
 });
 
 Deno.test("where an error cannot be reported, the closures that are left wait for the next call", () => {
