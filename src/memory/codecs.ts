@@ -157,8 +157,10 @@ class Bytes extends BlockKeyCodec<Uint8Array> {
     const { buffer } = value;
     return !ArrayBuffer.isView(value) ||
         Object.getPrototypeOf(value) !== Uint8Array.prototype ||
-        buffer instanceof SharedArrayBuffer || buffer.resizable
-      ? new Uint8Array(value)
+        buffer instanceof SharedArrayBuffer || buffer.resizable ||
+        // It would be taken for an empty one.
+        (value[0] === undefined && buffer.detached)
+      ? copyOf(value)
       : value;
   }
   override own(key: Uint8Array): Uint8Array {
@@ -217,6 +219,21 @@ class Bytes extends BlockKeyCodec<Uint8Array> {
       if (byte !== other) return other === undefined ? 1 : byte - other;
     }
     return key[length] === undefined ? 0 : -1;
+  }
+}
+
+function copyOf(value: Uint8Array): Uint8Array {
+  try {
+    return new Uint8Array(value);
+  } catch (cause) {
+    if (!ArrayBuffer.isView(value) || !(cause instanceof TypeError)) {
+      throw cause;
+    }
+    refuse(
+      TypeError,
+      "as bytes as its buffer must hold it: received one whose buffer is detached or has shrunk",
+      { cause },
+    );
   }
 }
 

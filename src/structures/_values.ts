@@ -61,7 +61,13 @@ export class Values<V> {
     const block = this.#membership.allocate(
       PAYLOAD + codec.measure(prepared),
     );
-    codec.write(this.#words, block + PAYLOAD, prepared);
+    try {
+      codec.write(this.#words, block + PAYLOAD, prepared);
+    } catch (error) {
+      // A callback that ran for want of memory may have detached the bytes.
+      this.#membership.heap.free(block);
+      throw error;
+    }
     return block;
   }
 
