@@ -2,6 +2,7 @@
 
 import { RcuCell, RcuStallError } from "../../mod.ts";
 import { Callbacks } from "../../src/callbacks/_callbacks.ts";
+import { CallbackCounters } from "../../src/callbacks/_counters.ts";
 import { Handover } from "../../src/callbacks/_handover.ts";
 import { Orphans } from "../../src/callbacks/_orphans.ts";
 import type { GracePeriodCookie } from "../../src/grace_periods/cookie.ts";
@@ -27,6 +28,8 @@ const WAITERS = 0x8000_0000 | 0;
 /** A fault, and the scenarios in which each exploration must find it. */
 interface Planted {
   scenarios: readonly string[];
+  /** Whether it takes seconds to find. */
+  rare?: boolean;
   /** @param heals Takes back what was done. */
   plant(heals: DisposableStack): void;
 }
@@ -184,7 +187,11 @@ export const FAULTS = {
   },
 
   "frees one period early": {
-    scenarios: ["period/classic/sections", "reclaim/classic"],
+    scenarios: [
+      "period/classic/sections",
+      "reclaim/classic",
+      "period/tree/sections",
+    ],
     plant(heals) {
       patch(
         heals,
@@ -247,6 +254,8 @@ export const FAULTS = {
     scenarios: [
       "period/scan/a thread comes and goes",
       "period/tree/threads take a record in turn",
+      "period/scan/threads take a record in turn",
+      "period/classic/threads take a record in turn",
     ],
     plant(heals) {
       patch(heals, Reader.prototype, "close", (reader, close) => {
@@ -272,6 +281,7 @@ export const FAULTS = {
 
   "keeps what a mask said of the period before": {
     scenarios: ["period/classic/two updaters", "period/tree/two updaters"],
+    rare: true,
     plant(heals) {
       patch(heals, MaskNodes.prototype, "report", (_, report, ...of) => {
         const [node, , , sequence] = of;
@@ -407,7 +417,11 @@ export const FAULTS = {
   },
 
   "frees at once what readers may see": {
-    scenarios: ["updaters/map: set and delete", "updaters/cell and reader"],
+    scenarios: [
+      "updaters/map: set and delete",
+      "updaters/cell and reader",
+      "updaters/sorted map: set and delete",
+    ],
     plant(heals) {
       patch(
         heals,
@@ -454,7 +468,10 @@ export const FAULTS = {
   },
 
   "takes the stack by a load and a store": {
-    scenarios: ["handover/two push: the reclaimer goes"],
+    scenarios: [
+      "handover/two push: the reclaimer goes",
+      "handover/somebody helps: the reclaimer goes",
+    ],
     plant(heals) {
       patchAtomic(heals, "exchange", (exchange, words, address, value) => {
         if (address !== handoverBase() + HEAD) {
@@ -469,6 +486,7 @@ export const FAULTS = {
 
   "counts what it hands over when it has pushed it": {
     scenarios: ["barrier/a reclaimer in between"],
+    rare: true,
     plant(heals) {
       patch(
         heals,
@@ -616,6 +634,18 @@ export const FAULTS = {
     },
   },
 
+  "a barrier that takes what others have deferred for done": {
+    scenarios: ["barrier/both blocks"],
+    plant(heals) {
+      patch(
+        heals,
+        CallbackCounters.prototype,
+        "enqueued",
+        (counters, _, reader) => counters.done(reader),
+      );
+    },
+  },
+
   "a barrier that does not notice who leaves": {
     scenarios: ["barrier/the other leaves"],
     plant(heals) {
@@ -626,6 +656,12 @@ export const FAULTS = {
 
 /** The name of a fault. */
 export type Fault = keyof typeof FAULTS;
+
+/** Whether a fault takes seconds to find. */
+export function isRare(fault: Fault): boolean {
+  const { rare = false }: Planted = FAULTS[fault];
+  return rare;
+}
 
 /**
  * Plants a fault in this thread.
