@@ -19,6 +19,7 @@ import { Membership } from "../../src/_membership.ts";
 import { LINE } from "../../src/memory/_size_classes.ts";
 import { Reader } from "../../src/readers/_reader.ts";
 import { ReaderTable } from "../../src/readers/_slots.ts";
+import { TABLE, Table } from "../../src/structures/_table.ts";
 import { Values } from "../../src/structures/_values.ts";
 import { unwatched, watchedWords } from "./_hooks.ts";
 
@@ -202,6 +203,17 @@ export const FAULTS = {
     },
   },
 
+  "takes a half turn that is not counted yet for none": {
+    scenarios: ["turn of the word/half", "turn of the word/whole"],
+    plant(heals) {
+      patch(heals, Sequence.prototype, "started", (sequence) => {
+        // As in src/grace_periods/_sequence.ts, without what corrects it.
+        const epoch = Atomics.load(watchedWords(), sequence.address + 1);
+        return epoch * 2 ** 30 + ((sequence.current() & 0x7fff_ffff) >>> 1);
+      });
+    },
+  },
+
   "publishes a value before it is filled in": {
     scenarios: ["updaters/cell and reader", "updaters/map: the same key"],
     plant(heals) {
@@ -333,7 +345,12 @@ export const FAULTS = {
   },
 
   "takes the mutex by a load and a store": {
-    scenarios: ["mutex/two threads", ...LOCKLESS],
+    scenarios: [
+      "mutex/two threads",
+      ...LOCKLESS,
+      "memory/depot and pages",
+      "memory/two open one name",
+    ],
     plant(heals) {
       patchAtomic(
         heals,
@@ -389,7 +406,11 @@ export const FAULTS = {
   // Updaters
 
   "updates without the lock": {
-    scenarios: LOCKLESS,
+    scenarios: [
+      ...LOCKLESS,
+      "tables/growing beside a deletion",
+      "tables/replaced beside an update",
+    ],
     plant(heals) {
       patch(heals, Membership.prototype, "lock", () => {});
       patch(heals, Membership.prototype, "unlock", () => {});
@@ -421,6 +442,8 @@ export const FAULTS = {
       "updaters/map: set and delete",
       "updaters/cell and reader",
       "updaters/sorted map: set and delete",
+      "tables/growing beside a reader",
+      "tables/replaced beside a section",
     ],
     plant(heals) {
       patch(
@@ -428,6 +451,18 @@ export const FAULTS = {
         Membership.prototype,
         "retire",
         ({ heap }, _, block) => heap.free(block),
+      );
+    },
+  },
+
+  "does not keep a section to one generation": {
+    scenarios: ["tables/replaced beside a section"],
+    plant(heals) {
+      patch(
+        heals,
+        Table.prototype,
+        "root",
+        ({ header, words }) => words[header + TABLE],
       );
     },
   },

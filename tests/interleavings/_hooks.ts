@@ -77,6 +77,21 @@ function access(address: number, kind: number, what: string): void {
 
 // Plain accesses
 
+/** Whether a property's name is that of a number: an index, one below 0, `NaN`. */
+function isNumber(key: string): boolean {
+  const first = key.charCodeAt(0);
+  return first >= 48 && first <= 57 || first === 45 || key === "NaN";
+}
+
+/** A word beyond the memory would read as `undefined`, and whoever follows it might never end. */
+function addressOf(words: Int32Array, key: string): number {
+  const address = Number(key);
+  if (address >= 0 && address < words.length) return address;
+  throw new RangeError(
+    `Cannot access a word as its address must lie in the memory: received ${key}`,
+  );
+}
+
 function watchedView(words: Int32Array): Int32Array {
   const methods: Record<string, unknown> = {
     fill(value: number, from = 0, to = words.length) {
@@ -103,9 +118,8 @@ function watchedView(words: Int32Array): Int32Array {
   return new Proxy(words, {
     get(_, key) {
       if (typeof key === "string") {
-        const first = key.charCodeAt(0);
-        if (first >= 48 && first <= 57) {
-          const address = Number(key);
+        if (isNumber(key)) {
+          const address = addressOf(words, key);
           access(address, READ, "read");
           return words[address];
         }
@@ -115,7 +129,7 @@ function watchedView(words: Int32Array): Int32Array {
       return typeof value === "function" ? value.bind(words) : value;
     },
     set(_, key, value) {
-      const address = Number(key as string);
+      const address = addressOf(words, key as string);
       access(address, WRITE, "write");
       words[address] = value;
       return true;

@@ -37,6 +37,7 @@ class Member {
   readonly #words: Int32Array;
   readonly #readers: ReaderTable;
   readonly #index: number;
+  readonly #sequence: Sequence;
   readonly reader: Reader;
   readonly periods: GracePeriods;
 
@@ -61,6 +62,7 @@ class Member {
     this.#words = words;
     this.#readers = readers;
     this.#index = index;
+    this.#sequence = sequence;
     this.reader = reader;
     this.periods = new GracePeriods(words, sequence, detector, reader, nap);
   }
@@ -91,6 +93,9 @@ class Member {
     Atomics.store(words, at, fresh);
     const cookie = this.periods.start();
     until(() => this.periods.poll(cookie));
+    const completed = this.#sequence.completed();
+    must(completed >= cookie, "A period that has ended must count as ended");
+    must(completed <= this.#sequence.started(), "It must have begun before");
     words[old] = POISON;
   }
 }
@@ -129,12 +134,23 @@ const comeAndGo = (times: number): Act => (member) => {
   }
 };
 
-/** What threads do; those in `late` join in the middle of the run. */
+interface Settings {
+  /** The threads that join in the middle of the run. */
+  late?: number[];
+  maxReaders?: number;
+  /** Periods that have begun and ended already. */
+  started?: number;
+}
+
+/** Periods in half a turn of the sequence word. */
+const HALF = 2 ** 30;
+
+/** Makes a scenario of what threads do. */
 function scenario(
   name: string,
   kind: number,
   acts: Act[],
-  { late = [], maxReaders = 4 }: { late?: number[]; maxReaders?: number } = {},
+  { late = [], maxReaders = 4, started = 0 }: Settings = {},
 ): Scenario {
   return {
     name,
@@ -142,6 +158,11 @@ function scenario(
     lay(buffer) {
       const words = new Int32Array(buffer);
       new Sequence(words, SEQUENCE).initialize();
+      // As in src/grace_periods/_sequence.ts: the word, its half turns, what has ended.
+      const value = (started % (2 * HALF) * 2 + 1) | 0;
+      words[SEQUENCE] = value;
+      words[SEQUENCE + 1] = Math.floor(started / HALF);
+      words[SEQUENCE + LINE] = value;
       for (const which of [0, 1]) {
         words[pointer(which)] = pointer(which) + LINE;
         words[pointer(which) + LINE] = 1;
@@ -189,6 +210,14 @@ export const PERIODS: Scenario[] = [
       comeAndGo(1),
     ], { late: [1, 2], maxReaders: 3 }),
   ]),
+  ...[HALF, 2 * HALF].map((turn, i) =>
+    scenario(
+      `turn of the word/${i === 0 ? "half" : "whole"}`,
+      SCAN,
+      [replace(0), replace(1)],
+      { started: turn - 2 },
+    )
+  ),
   scenario("tree/reports of two leaves", 2, [replace(), lookTwice, look]),
   scenario("tree/reports of one leaf", 2, [look, lookTwice, replace()]),
 ];

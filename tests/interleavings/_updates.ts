@@ -25,7 +25,7 @@ import {
 } from "./_scenario.ts";
 
 /** Sizes of the blocks that cells and maps of numbers need, in words. */
-const SIZES = [3, 4];
+const SIZES = [4];
 
 // A pointer of one's own
 
@@ -110,27 +110,35 @@ function valueOf({ memory }: Rcu, block: number): number {
 /** What a thread does with a structure. */
 type Act<T> = (structure: T, rcu: Rcu) => void;
 
-/**
- * Threads that use a structure at once. It is checked in the end, which says how many bytes more
- * than in the beginning are live.
- */
-function structure<T>(
+/** What threads do with a structure at once. */
+interface Use<T> {
+  open: (rcu: Rcu) => T;
+  /** Fills it in the beginning. */
+  prepare?: (structure: T) => void;
+  acts: Act<T>[];
+  /** Looks at it in the end, and says how many bytes more than in the beginning are live. */
+  check: (structure: T) => number;
+  /** Sizes of the blocks that are needed, in words. */
+  sizes?: number[];
+}
+
+/** Makes a scenario of threads that use a structure at once. */
+export function structure<T>(
   name: string,
-  open: (rcu: Rcu) => T,
-  prepare: (structure: T, rcu: Rcu) => void,
-  acts: Act<T>[],
-  check: (structure: T) => number,
+  { open, prepare, acts, check, sizes = SIZES }: Use<T>,
 ): Scenario {
   const scenario: Scenario<DomainScene> = {
     name,
     threads: acts.length,
     lay: (buffer) =>
       layDomain(buffer, { debug: true }, (rcu) => {
-        prepare(open(rcu), rcu);
+        const made = open(rcu);
+        prepare?.(made);
+        for (const size of sizes) rcu.memory.free(rcu.memory.allocate(size));
         return {};
       }),
     join(thread, buffer, scene): Part {
-      const rcu = joinDomain(buffer, scene, ...SIZES);
+      const rcu = joinDomain(buffer, scene, ...sizes);
       const mine = open(rcu);
       return {
         act: () => acts[thread](mine, rcu),
@@ -162,7 +170,7 @@ function isThree(cell: RcuCell<number>): number {
 }
 
 /** Bytes of an entry: its node and its value. */
-const ENTRY = 32;
+export const ENTRY = 32;
 
 function openMap(rcu: Rcu): RcuMap<number, number> {
   return RcuMap.open(rcu, "map", { key: u32, value: f64 });
@@ -200,18 +208,14 @@ export const UPDATES: Scenario[] = [
   pointer("scan", "scan"),
   pointer("classic", "classic"),
   pointer("tree", { type: "tree", fanout: 2 }),
-  structure(
-    "updaters/cell",
-    openCell,
-    () => {},
-    [increment, increment],
-    isThree,
-  ),
-  structure(
-    "updaters/cell and reader",
-    openCell,
-    () => {},
-    [
+  structure("updaters/cell", {
+    open: openCell,
+    acts: [increment, increment],
+    check: isThree,
+  }),
+  structure("updaters/cell and reader", {
+    open: openCell,
+    acts: [
       increment,
       (cell) => {
         let last = 0;
@@ -226,30 +230,28 @@ export const UPDATES: Scenario[] = [
       },
       increment,
     ],
-    isThree,
-  ),
+    check: isThree,
+  }),
   ...MAPS.flatMap(([name, open]) => [
-    structure<AnyMap>(
-      `updaters/${name}: the same key`,
+    structure<AnyMap>(`updaters/${name}: the same key`, {
       open,
-      (map) => map.set(2, PI),
-      [set(1, PI), set(1, 2 * PI), look],
-      (map) => {
+      prepare: (map) => map.set(2, PI),
+      acts: [set(1, PI), set(1, 2 * PI), look],
+      check: (map) => {
         mustBe(map.size, 2, "The map's size");
         must([PI, 2 * PI].includes(map.get(1)!), "One of them must be there");
         return ENTRY;
       },
-    ),
-    structure<AnyMap>(
-      `updaters/${name}: set and delete`,
+    }),
+    structure<AnyMap>(`updaters/${name}: set and delete`, {
       open,
-      (map) => map.set(1, PI).set(2, PI),
-      [remove(1), set(1, 2 * PI), look],
-      (map) => {
+      prepare: (map) => map.set(1, PI).set(2, PI),
+      acts: [remove(1), set(1, 2 * PI), look],
+      check: (map) => {
         const left = map.get(1);
         must(left === undefined || left === 2 * PI, `Left: ${left}`);
         return left === undefined ? -ENTRY : 0;
       },
-    ),
+    }),
   ]),
 ];
