@@ -70,7 +70,7 @@ Deno.test("an exploration reaches every outcome that one without reductions reac
       const [name, preemptions] of [
         ["toy/race of two", 3],
         ["toy/race of three", 2],
-        ["period/scan/sections", 1],
+        ["tree/reports of one leaf", 1],
       ] as const
     ) {
       const [reduced, whole] = [
@@ -127,7 +127,7 @@ function event(step: number, thread: number, of: Partial<Event> = {}): Event {
 
 /** The schedules that a search has next, after its first one went in a certain way. */
 function after(events: Event[], preemptions = 1): string[] {
-  const search = new Search(preemptions, true);
+  const search = new Search(preemptions, 2, true);
   assertEquals(search.next(), []);
   search.ran(events);
   const seeds: string[] = [];
@@ -154,7 +154,7 @@ Deno.test("a search preempts the first two and the last one of many loads of a w
 
 Deno.test("a search goes no further where a preemption made no difference", () => {
   for (const [address, goesOn] of [[1, true], [2, false]] as const) {
-    const search = new Search(2, true);
+    const search = new Search(2, 2, true);
     search.next();
     search.ran([event(1, 0), event(2, 0)]);
     search.next();

@@ -71,7 +71,7 @@ export class Explorer {
   readonly #scene: Scene;
   #snapshot = new Int32Array(0);
   #scope: Scope = { preemptions: 0 };
-  #search = new Search(0, true);
+  #search = new Search(0, 0, true);
   #outcomes = new Set<number>();
   #all = 0;
   #steps = 0;
@@ -129,7 +129,8 @@ export class Explorer {
     const { preemptions, unreduced = false } = scope;
     forgetShared(this.#board, unreduced);
     this.#scope = scope;
-    this.#search = new Search(preemptions, !unreduced);
+    const { threads } = this.#scenario;
+    this.#search = new Search(preemptions, threads, !unreduced);
     this.#outcomes.clear();
     this.#all = 0;
     this.#steps = 0;
@@ -161,7 +162,8 @@ export class Explorer {
       else {
         // What was taken for a thread's own is not: every run may have more places to preempt.
         learnShared(this.#board);
-        this.#search = new Search(this.#scope.preemptions, true);
+        const { threads } = this.#scenario;
+        this.#search = new Search(this.#scope.preemptions, threads, true);
       }
     }
     this.#release();
