@@ -24,7 +24,7 @@ import { type Schedule, seedOf } from "./_schedule.ts";
 import { Search } from "./_search.ts";
 
 /** Words beyond those that a scenario lays out which every run restores. */
-const MARGIN = 1 << 10;
+const MARGIN = 1 << 13;
 
 /** A schedule under which something fails. */
 export interface Found {

@@ -437,7 +437,7 @@ export class Player {
     Error.stackTraceLimit = stackTraceLimit;
     const [, site = ""] = /(\S+:\d+):\d+\)?$/m.exec(
       stack.split("\n").slice(1).filter((frame) =>
-        !/interleavings\/_(player|hooks|faults)\.ts/.test(frame)
+        !/interleavings\/_(player|hooks|faults\w*|plant)\.ts/.test(frame)
       ).join("\n"),
     ) ?? [];
     const at = site.replace(/^.*\/(?=(src|tests)\/)/, "");

@@ -30,8 +30,6 @@ export type Scene = Record<string, unknown>;
 export interface Scenario<S extends Scene = Scene> {
   readonly name: string;
   readonly threads: number;
-  /** Preemptions that are explored unless the caller says otherwise. */
-  readonly preemptions?: number;
   /** Whether a thread that spins for a lock goes on until it parks. */
   readonly spins?: boolean;
   /** Whether a timeout may be what ends a sleep when nothing else can happen. */
