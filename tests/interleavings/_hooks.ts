@@ -165,6 +165,10 @@ const timers = new Set<FakeTimer>();
 /** A timer that is due within so many ms is no sleep: its thread only lets others go on. */
 const SOON = 10;
 
+function nothing(): Promise<never> {
+  return new Promise(() => {});
+}
+
 /** Takes the place of everything in this thread through which a schedule, or time, or chance would act. */
 export function install(): void {
   globalThis.Int32Array = new Proxy(Int32Array, {
@@ -280,6 +284,14 @@ export function install(): void {
 
   Object.defineProperty(performance, "now", {
     value: () => player?.playing ? player.now : real.now(),
+  });
+
+  // Nobody dies in an exploration, so nobody is asked: a lock that is granted in its own good time
+  // would be no part of the schedule.
+  const { locks } = navigator as unknown as { locks: unknown };
+  const never = { request: nothing, query: nothing };
+  Object.defineProperty(navigator, "locks", {
+    get: () => player === undefined ? locks : never,
   });
 
   // Chance: the same in every run, so that a schedule can be replayed.
