@@ -1,0 +1,148 @@
+// Scenarios: a map that grows, and one that is replaced as a whole.
+
+import { f64, Rcu, RcuMap, u32 } from "../../mod.ts";
+import { CLASS_WORDS, classOf } from "../../src/memory/_size_classes.ts";
+import { MASK, TABLE, tableWords } from "../../src/structures/_table.ts";
+import { unwatched } from "./_hooks.ts";
+import { CAPACITY, must, mustBe, reclaim, type Scenario } from "./_scenario.ts";
+import { ENTRY, structure } from "./_updates.ts";
+
+type Numbers = RcuMap<number, number>;
+
+function open(rcu: Rcu): Numbers {
+  // Now, not in the middle of a run.
+  keys();
+  return openMap(rcu);
+}
+
+function openMap(rcu: Rcu): Numbers {
+  return RcuMap.open(rcu, "map", { key: u32, value: f64 });
+}
+
+/** Where a map's table is. */
+function tableOf(map: Numbers, words: Int32Array): number {
+  const { _table } = map as unknown as { _table: { header: number } };
+  return words[_table.header + TABLE];
+}
+
+/** Keys after which a fresh map grows: the last one has it do so. */
+function keysThatGrow(): number[] {
+  using rcu = Rcu.create({ capacity: CAPACITY, maxReaders: 4 });
+  const map = openMap(rcu);
+  const { words } = rcu.memory;
+  const table = tableOf(map, words);
+  const keys: number[] = [];
+  for (let key = 1; tableOf(map, words) === table; key++) {
+    map.set(key, key);
+    keys.push(key);
+  }
+  return keys;
+}
+
+let known: number[] | undefined;
+const keys = (): number[] => known ??= keysThatGrow();
+
+/** Buckets of a fresh map, and of one that has grown once. */
+const BUCKETS = [16, 32];
+const [SMALL, LARGE] = BUCKETS.map((n) =>
+  4 * CLASS_WORDS[classOf(tableWords(n))]
+);
+
+/** All keys that were there from the beginning, and the last one if it is to be. */
+function mustHaveGrown(map: Numbers, without: number): number {
+  const entries = keys().filter((key) => key !== without);
+  mustBe(map.size, entries.length, "The map's size");
+  for (const key of entries) mustBe(map.get(key)!, key, `The value of ${key}`);
+  const words = unwatched();
+  mustBe(words[tableOf(map, words) + MASK] + 1, BUCKETS[1], "Its buckets");
+  return LARGE - SMALL + (entries.length + 1 - keys().length) * ENTRY;
+}
+
+function grow(map: Numbers, rcu: Rcu): void {
+  const key = keys().at(-1)!;
+  map.set(key, key);
+  reclaim(rcu);
+}
+
+function fill(map: Numbers): void {
+  for (const key of keys().slice(0, -1)) map.set(key, key);
+}
+
+const SIZES = [3, 4, ...BUCKETS.map(tableWords)];
+
+export const TABLES: Scenario[] = [
+  structure<Numbers>("tables/growing beside a reader", {
+    open,
+    prepare: fill,
+    sizes: SIZES,
+    acts: [grow, (map) => {
+      const all = keys();
+      for (const key of [all[0], all.at(-2)!]) {
+        mustBe(map.get(key)!, key, "What nobody changes");
+      }
+      const last = all.at(-1)!;
+      const found = map.get(last);
+      must(found === undefined || found === last, `It is ${found}`);
+    }],
+    check: (map) => mustHaveGrown(map, NaN),
+  }),
+  structure<Numbers>("tables/growing beside a deletion", {
+    open,
+    prepare: fill,
+    sizes: SIZES,
+    acts: [grow, (map, rcu) => {
+      must(map.delete(keys()[0]), "It must have been there");
+      must(map.get(keys()[0]) === undefined, "It must be gone");
+      reclaim(rcu);
+    }],
+    check: (map) => {
+      // Whoever deletes first keeps the map from growing.
+      const words = unwatched();
+      const buckets = words[tableOf(map, words) + MASK] + 1;
+      if (buckets === BUCKETS[1]) return mustHaveGrown(map, keys()[0]);
+      mustBe(map.size, keys().length - 1, "The map's size");
+      return 0;
+    },
+  }),
+  structure<Numbers>("tables/replaced beside a section", {
+    open,
+    prepare: (map) => map.set(1, 1).set(2, 1),
+    sizes: SIZES,
+    acts: [
+      (map, rcu) => {
+        map.replaceAll([[1, 2], [2, 2]]);
+        reclaim(rcu);
+      },
+      (map, rcu) => {
+        rcu.read(() => {
+          const [one, two] = [map.get(1), map.get(2)];
+          must(one === two && (one === 1 || one === 2), `${one}, ${two}`);
+        });
+      },
+    ],
+    check: (map) => {
+      mustBe(map.get(1)! + map.get(2)!, 4, "The sum of both");
+      return 0;
+    },
+  }),
+  structure<Numbers>("tables/replaced beside an update", {
+    open,
+    prepare: (map) => map.set(1, 1),
+    sizes: SIZES,
+    acts: [
+      (map, rcu) => {
+        map.replaceAll([[1, 2]]);
+        reclaim(rcu);
+      },
+      (map, rcu) => {
+        map.set(1, 3);
+        mustBe([2, 3].indexOf(map.get(1)!) < 0 ? 0 : 1, 1, "Whether it is new");
+        reclaim(rcu);
+      },
+    ],
+    check: (map) => {
+      must([2, 3].includes(map.get(1)!), `It is ${map.get(1)}`);
+      return 0;
+    },
+  }),
+];
