@@ -1,8 +1,10 @@
 /// <reference lib="deno.worker" />
 /** Runs the experiment that it is told by message, and says how far it is. */
 import type { Request, Said } from "./_run.ts";
+import { type Introduction, useStarter } from "./_spawn.ts";
 
-self.onmessage = async ({ data }: MessageEvent<Request>) => {
+self.onmessage = async ({ data }: MessageEvent<Introduction | Request>) => {
+  if ("starter" in data) return useStarter(data);
   self.postMessage(await run(data));
 };
 

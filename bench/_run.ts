@@ -5,6 +5,7 @@
  */
 import type { Experiment, Findings, RunOptions } from "./_experiment.ts";
 import type { Outcome } from "./_page.ts";
+import { introduce } from "./_spawn.ts";
 
 /** What the thread of an experiment is told. */
 export interface Request {
@@ -27,6 +28,7 @@ export async function runInThread(
 ): Promise<Findings> {
   const url = import.meta.resolve("./_experiment_worker.ts");
   const worker = new Worker(url, { type: "module" });
+  introduce(worker);
   const { promise, resolve, reject } = Promise.withResolvers<Findings>();
   const giveUp = () =>
     reject(new Error(`Nothing happened for ${PATIENCE / 1000} s`));

@@ -1,18 +1,17 @@
 /** A thread whose event loop turns: it answers calls, one after the other, and keeps its modules' state. */
+import { spawn, type Started } from "./_spawn.ts";
 import type { Answer, Job } from "./_workers.ts";
 
 /** Another thread, to be started before the clock. */
 export class Thread implements Disposable {
-  readonly #worker: Worker;
+  readonly #worker: Started;
   readonly #module: string;
   readonly #calls: PromiseWithResolvers<unknown>[] = [];
 
   /** @param module The module whose functions it runs. */
   constructor(module: string) {
     this.#module = module;
-    this.#worker = new Worker(import.meta.resolve("./_lab_worker.ts"), {
-      type: "module",
-    });
+    this.#worker = spawn(import.meta.resolve("./_lab_worker.ts"));
     this.#worker.onmessage = ({ data }: MessageEvent<Answer>) => {
       const call = this.#calls.shift()!;
       if ("error" in data) call.reject(data.error);

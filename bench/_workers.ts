@@ -1,6 +1,7 @@
 /** Other threads for benchmarks: started before the clock, told what to do through a shared word. */
 
 import { setImmediate } from "node:timers";
+import { spawn, type Started } from "./_spawn.ts";
 
 /** What a lab worker is asked to run: an exported function of a module. */
 export interface Job {
@@ -14,10 +15,8 @@ export interface Job {
 /** What it answers. */
 export type Answer = { result: unknown } | { error: unknown };
 
-function launch(job: Job): { worker: Worker; result: Promise<unknown> } {
-  const worker = new Worker(import.meta.resolve("./_lab_worker.ts"), {
-    type: "module",
-  });
+function launch(job: Job): { worker: Started; result: Promise<unknown> } {
+  const worker = spawn(import.meta.resolve("./_lab_worker.ts"));
   const { promise, resolve, reject } = Promise.withResolvers<unknown>();
   worker.onmessage = ({ data }: MessageEvent<Answer>) => {
     if ("error" in data) reject(data.error);
@@ -62,13 +61,13 @@ const STARTING = -2;
 /** A thread that does one of several tasks over and over while another one measures. */
 export class Peer implements AsyncDisposable {
   readonly #control: Int32Array;
-  readonly #worker: Worker;
+  readonly #worker: Started;
   readonly #ended: Promise<unknown>;
   #task = IDLE;
 
   private constructor(
     control: Int32Array,
-    worker: Worker,
+    worker: Started,
     ended: Promise<unknown>,
   ) {
     this.#control = control;
