@@ -1,6 +1,7 @@
 /** What a worker of the open-and-close experiment does. */
 import { type Address, Rcu, type RcuHandle } from "../mod.ts";
 import { Callbacks } from "../src/callbacks/_callbacks.ts";
+import { GracePeriods } from "../src/grace_periods/_grace_periods.ts";
 import { membershipOf } from "../src/rcu.ts";
 import { PathCache } from "./_open_close_cache.ts";
 import { plantFault } from "./_open_close_fault.ts";
@@ -68,12 +69,14 @@ export const DRAINED = OPERATIONS + 3;
 export const REPORT_DOUBLES = OPERATIONS + 5;
 
 /**
- * What a step takes at most for a batch, in ms: longer, and the thread had lost
- * its core. Calls of `callRcu` may wait for a period, spinning; freeing depends
- * on how many blocks there are.
+ * What a step takes at most for a batch, in ms, several times what it does take:
+ * longer, and the thread had lost its core for a while. Calls of `callRcu` may also
+ * look at the callbacks and wait for a period, spinning; freeing depends on how many
+ * blocks there are.
  */
-const LONGEST = 0.2;
-const LONGEST_CALLS = 0.5;
+const LONGEST = 0.05;
+const LONGEST_LOOK = 0.002;
+const LONGEST_WAIT = 0.45;
 const LONGEST_FREE = 0.0005;
 
 /** What a worker gets. */
@@ -111,7 +114,7 @@ export function opener(options: OpenerOptions): void {
   const drain = (): void => {
     rcu.threadOffline();
     for (let left; (left = callbacks.pending) > 0;) {
-      watched.freeing = watched.longest = 0;
+      watched.reset();
       const start = clock();
       callbacks.processCallbacks();
       const { freeing, longest } = watched;
@@ -121,7 +124,7 @@ export function opener(options: OpenerOptions): void {
         Atomics.wait(control, NAP, 0, PAUSE);
         continue;
       }
-      report[DRAINED] += Math.min(calls, LONGEST_CALLS);
+      report[DRAINED] += Math.min(calls, watched.longestCalls);
       report[DRAINED + 1] += Math.min(freeing, longest);
     }
   };
@@ -184,16 +187,36 @@ interface Watched {
   /** How long it has freed blocks, in ms, and how long that takes at most. */
   freeing: number;
   longest: number;
+  /** How long all else that calls do takes at most. */
+  longestCalls: number;
+  /** Begins anew, for a batch. */
+  reset(): void;
 }
 
 /** Notes that from now on. A thread does it once in 64 calls, past the fault's mark at each: some ns. */
 function watchCallbacks(clock: () => number): Watched {
-  const watched: Watched = { looks: 0, peak: 0, freeing: 0, longest: 0 };
+  const watched: Watched = {
+    looks: 0,
+    peak: 0,
+    freeing: 0,
+    longest: 0,
+    longestCalls: LONGEST,
+    reset() {
+      watched.freeing = watched.longest = 0;
+      watched.longestCalls = LONGEST;
+    },
+  };
   const { processCallbacks, invokeCallbacks } = Callbacks.prototype;
-  Callbacks.prototype.processCallbacks = function (): void {
+  const { wait } = GracePeriods.prototype;
+  Callbacks.prototype.processCallbacks = function (...args): void {
     watched.looks++;
+    watched.longestCalls += LONGEST_LOOK;
     watched.peak = Math.max(watched.peak, this.pending);
-    processCallbacks.call(this);
+    processCallbacks.apply(this, args);
+  };
+  GracePeriods.prototype.wait = function (...args): boolean {
+    watched.longestCalls += LONGEST_WAIT;
+    return wait.apply(this, args);
   };
   Callbacks.prototype.invokeCallbacks = function (ready, most): void {
     const { pending } = this;
@@ -225,7 +248,7 @@ function makeLoops(
 
   let mark = 0;
   const begin = (): void => {
-    watched.freeing = watched.longest = 0;
+    watched.reset();
     mark = clock();
   };
   const end = (step: number): void => {
@@ -237,9 +260,9 @@ function makeLoops(
     report[KEPT + step]++;
   };
   const endOfCalls = (): void => {
-    const { freeing, longest } = watched;
+    const { freeing, longest, longestCalls } = watched;
     const calls = clock() - mark - freeing;
-    if (calls > LONGEST_CALLS || freeing > longest) return;
+    if (calls > longestCalls || freeing > longest) return;
     report[CALL_RCU] += calls;
     report[KEPT + CALL_RCU]++;
     report[FREEING] += freeing;
