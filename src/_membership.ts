@@ -9,6 +9,7 @@ import type { Detector } from "./grace_periods/_detector.ts";
 import { openDetector } from "./grace_periods/_detectors.ts";
 import { GracePeriods, turn } from "./grace_periods/_grace_periods.ts";
 import { Sequence } from "./grace_periods/_sequence.ts";
+import { StallWatch } from "./grace_periods/_stall_watch.ts";
 import type { GracePeriodCookie } from "./grace_periods/cookie.ts";
 import {
   RcuStallError,
@@ -41,7 +42,7 @@ import {
   release,
   tryAcquire,
 } from "./sync/_mutex.ts";
-import { probeStack } from "./sync/_stack.ts";
+import { hasStack, probeStack } from "./sync/_stack.ts";
 
 // Deno loads some globals when they are first used and runs pending microtasks meanwhile, which may
 // be anybody's code. That must not happen under a lock: use them now.
@@ -74,6 +75,8 @@ const LEFT_BEHIND =
 export interface MembershipEvents {
   /** A callback threw, or a section was held across an await. */
   onError(error: unknown): void;
+  /** A grace period that this thread waits for, or its callbacks do, does not end. */
+  onStall?(report: StallReport): void;
   /** The reclaimer gives no sign of life. */
   onSilence?(): void;
 }
@@ -110,6 +113,7 @@ export class Membership {
   readonly handover: Handover | undefined;
 
   readonly #detector: Detector;
+  readonly #stalls: StallWatch;
   readonly #places: Layout;
   readonly #owner: number;
   readonly #nap: Address;
@@ -185,6 +189,13 @@ export class Membership {
       this.reader,
       this.#nap,
     );
+    this.#stalls = new StallWatch(
+      words,
+      this.sequence,
+      this.stallTimeout,
+      (age) => this.#reportStall(age, events),
+    );
+    this.periods.onHindered = (period) => this.#stalls.look(period);
     this.orphans = new Orphans(words, places.orphans, this.heap, this.#owner);
     this.counters = new CallbackCounters(words, places.callbacks);
     const policy = readPolicy(words);
@@ -287,7 +298,12 @@ export class Membership {
       const holder = holderOf(this.words, address);
       // Free after all, at the last moment.
       if (holder < 0) return this.lockToCleanUp(address);
-      const reader = this.#describe(holder, this.stallTimeout, 0);
+      const reader = {
+        id: holder,
+        name: this.nameOf(holder),
+        age: this.stallTimeout,
+        behind: 0,
+      };
       throw new RcuStallError(
         `Cannot take a lock within ${this.stallTimeout} ms: ${
           nameReaders([reader])
@@ -354,7 +370,7 @@ export class Membership {
       const { frees: own, invoked } = this.callbacks;
       if (own > 0) {
         if (!this.#drain(this.stallTimeout)) {
-          stalled = this.stallReport(this.stallTimeout);
+          stalled = this.stallReport();
           break;
         }
         if (this.callbacks.frees < own) patience = Infinity;
@@ -366,7 +382,7 @@ export class Membership {
         othersPeriod ??= this.periods.start();
         const left = Math.max(0, deadline - performance.now());
         if (!this.periods.wait(othersPeriod, left, true)) {
-          stalled = this.stallReport(this.stallTimeout);
+          stalled = this.stallReport();
           break;
         }
         patience = performance.now() + OTHERS_PATIENCE;
@@ -482,7 +498,6 @@ export class Membership {
     expedited: boolean,
     signal: AbortSignal | undefined,
   ): Promise<void> {
-    const begin = performance.now();
     if (expedited) this.sequence.countExpedited();
     const cookie = this.periods.start();
     const ended = await this.#whileOpen(
@@ -491,7 +506,7 @@ export class Membership {
     );
     if (ended) return;
     this.assertOpen("wait for a grace period");
-    this.throwAborted("wait for a grace period", begin, signal!);
+    this.throwAborted("wait for a grace period", signal!);
   }
 
   /**
@@ -532,6 +547,7 @@ export class Membership {
       if (left <= 0) this.#throwStalled("finish a barrier", timeout);
       if (this.callbacks.waitsFor === undefined) {
         this.reader.goOffline();
+        this.#watchOthers();
         Atomics.wait(this.words, this.#nap, 0, NAP);
       } else {
         this.#drain(left);
@@ -545,23 +561,29 @@ export class Membership {
    * @param signal Ends the wait early.
    */
   async barrier(signal: AbortSignal | undefined): Promise<void> {
-    const begin = performance.now();
     const done = this.#barrier();
     await this.#whileOpen(signal, async (over) => {
       let pause = 0;
       while (!done()) {
         if (signal?.aborted) {
-          this.throwAborted("finish a barrier", begin, signal);
+          this.throwAborted("finish a barrier", signal);
         }
         const cookie = this.callbacks.waitsFor;
         if (cookie !== undefined) {
           await this.periods.waitAsync(cookie, false, over);
         } else {
+          this.#watchOthers();
           await turn(pause, over);
           pause = Math.min(pause + 1, 10);
         }
       }
     });
+  }
+
+  /** Other threads' callbacks are waited for: what they wait for is what this thread waits for. */
+  #watchOthers(): void {
+    const { sequence } = this;
+    if (sequence.inProgress()) this.#stalls.look(sequence.current());
   }
 
   /** Takes note of what every thread has enqueued; the result says whether that is done. */
@@ -651,16 +673,18 @@ export class Membership {
   /**
    * Who is in the way of the period in progress.
    *
-   * @param age How long the caller has waited, in ms.
+   * @param age How long that has been seen to last, in ms.
    * @returns The report.
    */
-  stallReport(age: number): StallReport {
+  stallReport(age: number = this.#stalls.age()): StallReport {
     const readers: StalledReader[] = [];
     this.#detector.blocking(this.sequence.current(), (reader, announced) => {
       const behind = this.sequence.started() -
         this.sequence.periodOf(announced);
-      readers.push(this.#describe(reader, age, behind));
+      readers.push({ id: reader, name: "", age, behind });
     });
+    // Reading names goes online itself, which may pass the period: afterwards.
+    for (const reader of readers) reader.name = this.nameOf(reader.id);
     return { age, readers, pending: this.pendingOfAll() };
   }
 
@@ -682,12 +706,18 @@ export class Membership {
     }
   }
 
-  #describe(id: number, age: number, behind: number): StalledReader {
-    return { id, name: this.nameOf(id), age, behind };
+  /** Says whether there is anybody in the way to report. */
+  #reportStall(age: number, events: MembershipEvents): boolean {
+    // What is put off is reported at the next look.
+    if (this.#closed || !hasStack()) return false;
+    const report = this.stallReport(age);
+    if (report.readers.length === 0) return false;
+    events.onStall?.(report);
+    return true;
   }
 
   #throwStalled(act: string, timeout: number): never {
-    const report = this.stallReport(timeout);
+    const report = this.stallReport();
     throw new RcuStallError(
       `Cannot ${act} within ${timeout} ms: ${describeStall(report)}`,
       report,
@@ -698,11 +728,10 @@ export class Membership {
    * Throws because a signal has ended a wait.
    *
    * @param act What was waited for.
-   * @param begin When that began, as `performance.now()` says.
    * @param signal The signal.
    */
-  throwAborted(act: string, begin: number, signal: AbortSignal): never {
-    const report = this.stallReport(performance.now() - begin);
+  throwAborted(act: string, signal: AbortSignal): never {
+    const report = this.stallReport();
     throw new RcuStallError(
       `Cannot ${act} as the signal was aborted: ${describeStall(report)}`,
       report,
@@ -821,6 +850,18 @@ function nameReaders(readers: StalledReader[]): string {
   return readers.map(({ id, name }) =>
     name === "" ? `reader ${id}` : `reader ${id} ("${name}")`
   ).join(", ");
+}
+
+/**
+ * What is printed about a stall that nobody listens for.
+ *
+ * @param report The report.
+ * @returns The words.
+ */
+export function stallWarning(report: StallReport): string {
+  return `A grace period has not ended for ${Math.round(report.age)} ms: ${
+    describeStall(report)
+  }`;
 }
 
 function describeStall(report: StallReport): string {

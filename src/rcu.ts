@@ -9,7 +9,9 @@ import {
 } from "./_arguments.ts";
 import { createDomain, openDomain, type OpenedDomain } from "./_domain.ts";
 import type { GracePeriodCookie } from "./grace_periods/cookie.ts";
-import { Membership } from "./_membership.ts";
+import { StallEvent } from "./grace_periods/stall_event.ts";
+import type { StallReport } from "./grace_periods/stall_report.ts";
+import { Membership, stallWarning } from "./_membership.ts";
 import { show } from "./memory/_codec.ts";
 import type { Address, Arena, MemoryAudit } from "./memory/arena.ts";
 import type {
@@ -58,6 +60,15 @@ export let membershipOf: (rcu: Rcu, act: string) => Membership;
  * Dispatches `"error"` (an `ErrorEvent`) when a callback threw or a read
  * section was held across an `await`; unless a listener calls
  * `preventDefault()`, the error is also printed with `console.error`.
+ *
+ * Dispatches `"stall"` (a {@linkcode StallEvent}) when a grace period does not end
+ * for `stallTimeout`, and again after twice that, four times that and so on; unless
+ * a listener calls `preventDefault()`, it is also printed with `console.warn`. It
+ * comes in each thread that waits for the period (`synchronize`, `barrier`, an update for
+ * memory) or whose callbacks wait for it, from wherever that thread looks at the period:
+ * its event loop, or the middle of a blocking wait. What a reclaimer waits for is reported
+ * by the `Rcu` that started it; one of one's own prints it. Nothing keeps the
+ * process alive for that.
  *
  * @example Two threads, one map
  * ```ts
@@ -108,11 +119,17 @@ export class Rcu extends EventTarget implements Disposable {
     const report = (error: unknown) => this.#report(error);
     const membership = new Membership(words, name, {
       onError: report,
+      onStall: (stall) => this.#reportStall(stall),
       onSilence: () => void buryIfDead(handle.id, membership),
     });
     this.#membership = membership;
     this.memory = arenaOf(membership);
-    if (startsReclaimer) new ReclaimerHost(handle, membership, report).start();
+    if (startsReclaimer) {
+      new ReclaimerHost(handle, membership, {
+        onError: report,
+        onStall: (stall) => this.#reportStall(stall),
+      }).start();
+    }
   }
 
   /**
@@ -635,6 +652,43 @@ export class Rcu extends EventTarget implements Disposable {
   // Events
 
   /**
+   * Listens for a stall.
+   *
+   * @param type `"stall"`: a grace period that this thread has to do with has not
+   * ended for `stallTimeout`, and for twice, four times that.
+   * @param listener What to call; `event.report` says who is in the way. While a
+   * blocking wait calls it, the thread waits.
+   * @param options As of `EventTarget`.
+   *
+   * @example A reader that holds memory up
+   * ```ts
+   * import { Rcu, type StallReport } from "@grace/rcu";
+   * import { assert, assertEquals } from "@std/assert";
+   *
+   * using rcu = Rcu.create({ name: "updater", stallTimeout: 5 });
+   * using other = Rcu.attach(rcu.handle, { name: "reader" });
+   * const section = other.readLock();
+   * const reports: StallReport[] = [];
+   * rcu.addEventListener("stall", (event) => {
+   *   event.preventDefault();
+   *   if (reports.push(event.report) < 2) return;
+   *   section[Symbol.dispose]();
+   *   other.threadOffline();
+   * });
+   * rcu.synchronizeSync({ timeout: 10_000 });
+   * assertEquals(reports[0].readers.map(({ name }) => name), ["reader"]);
+   * assert(reports[1].age >= 15); // 5 ms, and then 10 ms
+   * ```
+   */
+  override addEventListener(
+    type: "stall",
+    listener:
+      | ((event: StallEvent) => unknown)
+      | { handleEvent(event: StallEvent): unknown }
+      | null,
+    options?: boolean | AddEventListenerOptions,
+  ): void;
+  /**
    * Listens for an event.
    *
    * @param type `"error"`: a callback threw, or a read section was held across an `await`.
@@ -709,6 +763,21 @@ export class Rcu extends EventTarget implements Disposable {
    * rcu.dispatchEvent(new ErrorEvent("error", { message: "unheard" }));
    * assertEquals(errors, 0);
    * ```
+   */
+  override removeEventListener(
+    type: "stall",
+    listener:
+      | ((event: StallEvent) => unknown)
+      | { handleEvent(event: StallEvent): unknown }
+      | null,
+    options?: boolean | EventListenerOptions,
+  ): void;
+  /**
+   * Stops listening for errors.
+   *
+   * @param type The type.
+   * @param listener What was to be called.
+   * @param options As of `EventTarget`.
    */
   override removeEventListener(
     type: "error",
@@ -864,8 +933,14 @@ export class Rcu extends EventTarget implements Disposable {
   #checkSignal(act: string, signal: AbortSignal | undefined): void {
     checkSignal(signal, act);
     if (signal?.aborted) {
-      this.#membership.throwAborted(act, performance.now(), signal);
+      this.#membership.throwAborted(act, signal);
     }
+  }
+
+  #reportStall(report: StallReport): void {
+    const event = new StallEvent("stall", { report, cancelable: true });
+    if (!this.dispatchEvent(event)) return;
+    console.warn(stallWarning(report));
   }
 
   #report(error: unknown): void {
