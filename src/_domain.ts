@@ -91,7 +91,7 @@ export function createDomain(options: RcuOptions): OpenedDomain {
   const kind = detectorKind(detector);
   const policy = checkPolicy(callbacks);
   const length = Math.floor(capacity / 4 / PAGE_WORDS) * PAGE_WORDS;
-  const places = layout(length, maxReaders, kind);
+  const places = layout(length, maxReaders, kind, debug);
   if (places.endPage - places.firstPage < places.endPage / 2) {
     throw new RangeError(
       `Cannot create a domain as ${maxReaders} readers must leave half of the capacity free: received ${capacity} bytes`,

@@ -2,6 +2,7 @@
 // detector.
 
 import { ORPHAN_WORDS } from "./callbacks/_orphans.ts";
+import { journalPages } from "./debug/_journal.ts";
 import { detectorWords, SCAN } from "./grace_periods/_detectors.ts";
 import { CALLBACK_WORDS } from "./callbacks/_counters.ts";
 import { HANDOVER_WORDS } from "./callbacks/_handover.ts";
@@ -17,7 +18,7 @@ import { alignLine, LINE, PAGE_WORDS } from "./memory/_size_classes.ts";
 import { readerTableWords } from "./readers/_slots.ts";
 
 /** Changes with every change of what lies where. */
-export const LAYOUT_VERSION = 2;
+export const LAYOUT_VERSION = 3;
 /** What the first used word of a domain's buffer holds: "RCU1". */
 export const MAGIC = 0x52435531;
 
@@ -53,6 +54,8 @@ export interface Layout {
   readonly pageTable: Address;
   readonly firstPage: number;
   readonly endPage: number;
+  /** What debug mode records, from here to the end; `undefined` without it. */
+  readonly journal: Address | undefined;
 }
 
 /**
@@ -61,12 +64,14 @@ export interface Layout {
  * @param length Words of the buffer.
  * @param maxReaders Reader slots.
  * @param detector The word of the header that says which one.
+ * @param debug Whether the domain is in debug mode.
  * @returns Where its parts are; `endPage` is not above `firstPage` if nothing is left for blocks.
  */
 export function layout(
   length: number,
   maxReaders: number,
   detector: number = SCAN,
+  debug: boolean = false,
 ): Layout {
   let top = HEADER_LENGTH;
   const take = (words: number): Address => {
@@ -83,8 +88,9 @@ export function layout(
   const heap = take(HEAP_WORDS);
   const magazines = take(maxReaders * MAGAZINE_WORDS);
   const detectorAt = take(detectorWords(detector, maxReaders));
-  const endPage = Math.floor(length / PAGE_WORDS);
-  const pageTable = take(endPage * PAGE_ENTRY_WORDS);
+  const pages = Math.floor(length / PAGE_WORDS);
+  const pageTable = take(pages * PAGE_ENTRY_WORDS);
+  const endPage = pages - (debug ? journalPages(pages) : 0);
   const firstPage = Math.ceil(top / PAGE_WORDS);
   return {
     sequence,
@@ -99,6 +105,7 @@ export function layout(
     pageTable,
     firstPage,
     endPage,
+    journal: debug ? endPage * PAGE_WORDS : undefined,
   };
 }
 

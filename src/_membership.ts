@@ -1,6 +1,9 @@
 // One thread's membership of a domain: the parts of `Rcu` that structures are built on.
 
 import { Callbacks } from "./callbacks/_callbacks.ts";
+import { DebugHeap } from "./debug/_heap.ts";
+import { Journal } from "./debug/_journal.ts";
+import { DebugReader } from "./debug/_reader.ts";
 import { CallbackCounters } from "./callbacks/_counters.ts";
 import { Handover } from "./callbacks/_handover.ts";
 import { Orphans } from "./callbacks/_orphans.ts";
@@ -28,7 +31,7 @@ import {
 } from "./_layout.ts";
 import type { Address } from "./memory/arena.ts";
 import { RcuMemoryError } from "./memory/errors.ts";
-import { Heap } from "./memory/_heap.ts";
+import { Heap, type HeapPlace } from "./memory/_heap.ts";
 import { Roots } from "./memory/_roots.ts";
 import { measureText, readText, writeText } from "./memory/_text.ts";
 import { type FullPolicy, readPolicy } from "./_policy.ts";
@@ -36,6 +39,7 @@ import { Reader } from "./readers/_reader.ts";
 import { ReaderTable } from "./readers/_slots.ts";
 import {
   acquire,
+  holderIn,
   holderOf,
   isHeldBy,
   lockOwner,
@@ -106,6 +110,8 @@ export class Membership {
   readonly counters: CallbackCounters;
   readonly roots: Roots;
   readonly debug: boolean;
+  /** The heap in debug mode: it checks how pointers and blocks are used. */
+  readonly checks: DebugHeap | undefined;
   readonly stallTimeout: number;
   readonly policy: FullPolicy;
   readonly orphans: Orphans;
@@ -138,10 +144,11 @@ export class Membership {
   ) {
     const maxReaders = words[HEADER_MAX_READERS];
     const kind = words[HEADER_DETECTOR];
-    const places: Layout = layout(words.length, maxReaders, kind);
+    const debug = words[HEADER_DEBUG] !== 0;
+    const places: Layout = layout(words.length, maxReaders, kind, debug);
     this.#places = places;
     this.words = words;
-    this.debug = words[HEADER_DEBUG] !== 0;
+    this.debug = debug;
     this.stallTimeout = words[HEADER_STALL_TIMEOUT];
     this.readers = new ReaderTable(words, places.readers, maxReaders);
     probeStack();
@@ -155,21 +162,32 @@ export class Membership {
     this.index = index;
     this.#owner = lockOwner(index, generation);
     this.#nap = this.readers.nap(index);
-    this.heap = new Heap(words, {
+    const place: HeapPlace = {
       control: places.heap,
       table: places.pageTable,
       firstPage: places.firstPage,
       endPage: places.endPage,
       magazines: magazinesOf(places, index),
       owner: this.#owner,
-      debug: this.debug,
-    });
-    this.sequence = new Sequence(words, places.sequence);
-    this.reader = new Reader(
-      words,
-      this.readers.slot(index),
-      this.sequence.address,
-    );
+      debug,
+    };
+    const sequence = new Sequence(words, places.sequence);
+    this.sequence = sequence;
+    const slot = this.readers.slot(index);
+    if (places.journal === undefined) {
+      this.heap = new Heap(words, place);
+      this.reader = new Reader(words, slot, sequence.address);
+    } else {
+      const journal = new Journal(words, places.journal, this.#owner);
+      this.heap = this.checks = new DebugHeap(words, place, {
+        journal,
+        sequence,
+        whoIs: (owner) => this.#whoIs(owner),
+        onMisuse: events.onError,
+      });
+      const called = nameReaders([{ id: index, name }]);
+      this.reader = new DebugReader(words, slot, sequence.address, called);
+    }
     this.reader.onHeldAcrossAwait = events.onError;
     const detector = openDetector(kind, {
       words,
@@ -246,9 +264,7 @@ export class Membership {
    * @param act What the caller was about to do, for the error.
    */
   assertOpen(act: string): void {
-    if (this.#closed) {
-      throw new Error(`Cannot ${act} as the Rcu must be open: it is closed`);
-    }
+    if (this.#closed) throw this.reader.afterClose(act);
   }
 
   /**
@@ -706,6 +722,17 @@ export class Membership {
     }
   }
 
+  /** What errors call the thread that has done something. */
+  #whoIs(owner: number): string {
+    if (owner === this.#owner) return "this thread";
+    const id = holderIn(owner);
+    const { readers } = this;
+    return readers.isRegistered(id) &&
+        lockOwner(id, readers.generationOf(id)) === owner
+      ? nameReaders([{ id, name: this.nameOf(id) }])
+      : `reader ${id}, which has left,`;
+  }
+
   /** Says whether there is anybody in the way to report. */
   #reportStall(age: number, events: MembershipEvents): boolean {
     // What is put off is reported at the next look.
@@ -846,7 +873,7 @@ export class Membership {
   }
 }
 
-function nameReaders(readers: StalledReader[]): string {
+function nameReaders(readers: { id: number; name: string }[]): string {
   return readers.map(({ id, name }) =>
     name === "" ? `reader ${id}` : `reader ${id} ("${name}")`
   ).join(", ");

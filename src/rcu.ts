@@ -616,7 +616,7 @@ export class Rcu extends EventTarget implements Disposable {
    */
   dereference(pointer: Address): Address {
     const membership = this.#membership;
-    if (membership.debug) checkDereference(membership, pointer);
+    if (membership.debug) return dereferenceInDebug(membership, pointer);
     return membership.words[pointer];
   }
 
@@ -644,7 +644,7 @@ export class Rcu extends EventTarget implements Disposable {
    */
   assignPointer(pointer: Address, value: Address): void {
     const membership = this.#membership;
-    if (membership.debug) checkAssignment(membership, pointer, value);
+    if (membership.debug) return assignInDebug(membership, pointer, value);
     // Publish. Pairs with: `dereference`.
     Atomics.store(membership.words, pointer, value);
   }
@@ -975,26 +975,27 @@ function isThenable(value: unknown): boolean {
     typeof (value as { then?: unknown }).then === "function";
 }
 
-function checkDereference(membership: Membership, pointer: Address): void {
+function dereferenceInDebug(
+  membership: Membership,
+  pointer: Address,
+): Address {
   membership.assertOpen("dereference");
-  if (membership.reader.depth === 0) {
-    throw new Error(
+  const { checks, reader } = membership;
+  if (reader.depth === 0) {
+    throw reader.outside(
       `Cannot dereference outside a read section: pointer ${show(pointer)}`,
     );
   }
-  // What was unlinked and deferred meanwhile is intact until the section ends.
-  membership.heap.checkWord(pointer, "pointer", true, "dereference");
+  return checks!.dereference(pointer);
 }
 
-function checkAssignment(
+function assignInDebug(
   membership: Membership,
   pointer: Address,
   value: Address,
 ): void {
-  const act = "assign a pointer";
-  membership.assertOpen(act);
-  membership.heap.checkWord(pointer, "pointer", false, act);
-  if (value !== 0) membership.heap.checkWord(value, "value", false, act);
+  membership.assertOpen("assign a pointer");
+  membership.checks!.assign(pointer, value);
 }
 
 function arenaOf(membership: Membership): Arena {

@@ -119,6 +119,16 @@ export class ReaderTable {
   }
 
   /**
+   * How often a record has been taken.
+   *
+   * @param index The reader.
+   * @returns The generation of the thread that has it, or had it last.
+   */
+  generationOf(index: number): number {
+    return Atomics.load(this.#words, this.slot(index) + GENERATION);
+  }
+
+  /**
    * Whether threads other than one hold records.
    *
    * @param index The one, or -1.
