@@ -13,6 +13,7 @@ import {
 } from "../mod.ts";
 import { withDomain } from "./_audit.ts";
 import { assertBlames, assertNames } from "./_blame.ts";
+import { membershipOf } from "../src/rcu.ts";
 import { POISON } from "../src/memory/_heap.ts";
 
 const FREED = "this thread freed it";
@@ -98,8 +99,12 @@ Deno.test("a block that is used again has no past", () =>
     assertEquals(allocate(rcu), block);
     free(rcu, block);
     assertBlames(() => rcu.deferFree(block), "Cannot defer", [[FREED, "free"]]);
-    assertEquals(allocate(rcu), block);
-    rcu.memory.free(block);
+    // Nor do structures tell what they do.
+    const membership = membershipOf(rcu, "allocate");
+    assertEquals(membership.allocate(4), block);
+    membership.heap.free(block);
+    const { message } = assertThrows(() => rcu.memory.free(block), Error);
+    assert(message.endsWith("is already free"), message);
   }));
 
 Deno.test("what a pointer in a section leads to is free: the error names who freed it", () =>
@@ -346,7 +351,7 @@ Deno.test("a view that is kept past its section names where the section ended", 
       const { data } = view;
       const part = data.subarray(1);
       const bytesView = sorted.view(1)!;
-      endSection(inner);
+      inner[Symbol.dispose]();
       assertEquals([view.n, part[0], bytesView[1]], [1, 3, 3]);
       endSection(outer);
       for (
