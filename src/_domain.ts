@@ -8,6 +8,7 @@ import {
   type OptionNames,
 } from "./_arguments.ts";
 import {
+  CHECKS,
   HEADER_DEBUG,
   HEADER_DETECTOR,
   HEADER_HIGH_WATER,
@@ -104,7 +105,7 @@ export function createDomain(options: RcuOptions): OpenedDomain {
   words[HEADER_MAX_READERS] = maxReaders;
   words[HEADER_HIGH_WATER] = highWater;
   words[HEADER_STALL_TIMEOUT] = stallTimeout;
-  words[HEADER_DEBUG] = debug ? 1 : 0;
+  words[HEADER_DEBUG] = debug ? CHECKS : 0;
   words[HEADER_DETECTOR] = kind;
   words.set(idWords(id), HEADER_ID);
   writePolicy(words, policy);

@@ -29,7 +29,10 @@ export const HEADER_WORDS_LOW = 3;
 export const HEADER_MAX_READERS = 4;
 export const HEADER_HIGH_WATER = 5;
 export const HEADER_STALL_TIMEOUT = 6;
+/** 0; CHECKS in debug mode; POISONS where freed memory is poisoned and nothing else, for measurements. */
 export const HEADER_DEBUG = 7;
+export const CHECKS = 1;
+export const POISONS = 2;
 /** The domain's id: 4 words. */
 export const HEADER_ID = 8;
 /** Which detector: a kind of `_detectors.ts`. */

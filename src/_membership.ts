@@ -20,6 +20,7 @@ import {
   type StallReport,
 } from "./grace_periods/stall_report.ts";
 import {
+  CHECKS,
   HEADER_DEBUG,
   HEADER_DETECTOR,
   HEADER_HIGH_WATER,
@@ -144,7 +145,7 @@ export class Membership {
   ) {
     const maxReaders = words[HEADER_MAX_READERS];
     const kind = words[HEADER_DETECTOR];
-    const debug = words[HEADER_DEBUG] !== 0;
+    const debug = words[HEADER_DEBUG] === CHECKS;
     const places: Layout = layout(words.length, maxReaders, kind, debug);
     this.#places = places;
     this.words = words;
@@ -169,7 +170,7 @@ export class Membership {
       endPage: places.endPage,
       magazines: magazinesOf(places, index),
       owner: this.#owner,
-      debug,
+      debug: words[HEADER_DEBUG] !== 0,
     };
     const sequence = new Sequence(words, places.sequence);
     this.sequence = sequence;

@@ -57,8 +57,9 @@ export let membershipOf: (rcu: Rcu, act: string) => Membership;
  * return to the event loop and reads in between should call
  * {@linkcode Rcu.quiescentState} or {@linkcode Rcu.threadOffline}.
  *
- * Dispatches `"error"` (an `ErrorEvent`) when a callback threw or a read
- * section was held across an `await`; unless a listener calls
+ * Dispatches `"error"` (an `ErrorEvent`) when a callback threw, a read
+ * section was held across an `await`, or debug mode finds out too late for
+ * throwing what was done wrong; unless a listener calls
  * `preventDefault()`, the error is also printed with `console.error`.
  *
  * Dispatches `"stall"` (a {@linkcode StallEvent}) when a grace period does not end
@@ -488,7 +489,8 @@ export class Rcu extends EventTarget implements Disposable {
   }
 
   /**
-   * Frees a block after a grace period. Survives the thread.
+   * Frees a block after a grace period. Survives the thread. In debug mode, an `"error"`
+   * event says so if a pointer still leads to the block when it is freed.
    *
    * @param address A live block that no new reader can find.
    * @throws {RangeError} If no block begins there.
@@ -594,8 +596,8 @@ export class Rcu extends EventTarget implements Disposable {
    * was when the section began.
    * @returns The address, or 0.
    * @throws {Error} In debug mode, outside a read section; an updater under
-   * its own lock opens one, too. In debug mode, if the block is free, or the
-   * membership closed.
+   * its own lock opens one, too. In debug mode, if the block is free, or the one
+   * that the pointer leads to, or the membership closed.
    * @throws {RangeError} In debug mode, if the pointer is not in a block.
    *
    * @example Reading

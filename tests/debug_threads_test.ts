@@ -79,7 +79,7 @@ Deno.test("a worker is told what this thread has done", () =>
     );
     assertMatch(
       cause,
-      /freed it here:\n    at freeInMain \(.*debug_threads_test/,
+      /freed it here:\n +at freeInMain \(.*debug_threads_test/,
     );
     await writer.call("leave");
   }));
