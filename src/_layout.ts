@@ -2,7 +2,7 @@
 // detector.
 
 import { ORPHAN_WORDS } from "./callbacks/_orphans.ts";
-import { journalPages } from "./debug/_journal.ts";
+import { trailPages } from "./debug/_trail.ts";
 import { detectorWords, SCAN } from "./grace_periods/_detectors.ts";
 import { CALLBACK_WORDS } from "./callbacks/_counters.ts";
 import { HANDOVER_WORDS } from "./callbacks/_handover.ts";
@@ -58,7 +58,7 @@ export interface Layout {
   readonly firstPage: number;
   readonly endPage: number;
   /** What debug mode records, from here to the end; `undefined` without it. */
-  readonly journal: Address | undefined;
+  readonly trail: Address | undefined;
 }
 
 /**
@@ -93,7 +93,7 @@ export function layout(
   const detectorAt = take(detectorWords(detector, maxReaders));
   const pages = Math.floor(length / PAGE_WORDS);
   const pageTable = take(pages * PAGE_ENTRY_WORDS);
-  const endPage = pages - (debug ? journalPages(pages) : 0);
+  const endPage = pages - (debug ? trailPages(pages) : 0);
   const firstPage = Math.ceil(top / PAGE_WORDS);
   return {
     sequence,
@@ -108,7 +108,7 @@ export function layout(
     pageTable,
     firstPage,
     endPage,
-    journal: debug ? endPage * PAGE_WORDS : undefined,
+    trail: debug ? endPage * PAGE_WORDS : undefined,
   };
 }
 

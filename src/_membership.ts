@@ -2,7 +2,7 @@
 
 import { Callbacks } from "./callbacks/_callbacks.ts";
 import { DebugHeap } from "./debug/_heap.ts";
-import { Journal } from "./debug/_journal.ts";
+import { Trail } from "./debug/_trail.ts";
 import { DebugReader } from "./debug/_reader.ts";
 import { CallbackCounters } from "./callbacks/_counters.ts";
 import { Handover } from "./callbacks/_handover.ts";
@@ -175,13 +175,13 @@ export class Membership {
     const sequence = new Sequence(words, places.sequence);
     this.sequence = sequence;
     const slot = this.readers.slot(index);
-    if (places.journal === undefined) {
+    if (places.trail === undefined) {
       this.heap = new Heap(words, place);
       this.reader = new Reader(words, slot, sequence.address);
     } else {
-      const journal = new Journal(words, places.journal, this.#owner);
+      const trail = new Trail(words, places.trail, this.#owner);
       this.heap = this.checks = new DebugHeap(words, place, {
-        journal,
+        trail,
         sequence,
         whoIs: (owner) => this.#whoIs(owner),
         onMisuse: events.onError,

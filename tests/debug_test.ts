@@ -309,7 +309,7 @@ for (const [what, act] of Object.entries(ILLEGAL)) {
     }));
 }
 
-Deno.test("more published blocks than the journal has room for make no error of what is right", () =>
+Deno.test("more published blocks than the trail has room for make no error of what is right", () =>
   inDebug((rcu) => {
     const length = 20_000;
     const table = allocate(rcu, length);

@@ -3,7 +3,7 @@
 import { assert, assertEquals, assertMatch, assertThrows } from "@std/assert";
 import { Rcu } from "../mod.ts";
 import { Budget } from "../src/debug/_budget.ts";
-import { DEFERRED, Journal } from "../src/debug/_journal.ts";
+import { DEFERRED, Trail } from "../src/debug/_trail.ts";
 import { HEADER_DETECTOR, HEADER_MAX_READERS, layout } from "../src/_layout.ts";
 import { withDomain } from "./_audit.ts";
 import { assertBlames } from "./_blame.ts";
@@ -84,25 +84,25 @@ Deno.test("a worker is told what this thread has done", () =>
     await writer.call("leave");
   }));
 
-Deno.test("a journal whose lock is not given back is done without", () =>
+Deno.test("a trail whose lock is not given back is done without", () =>
   withDomain({ debug: true }, (rcu) => {
     const { words } = rcu.memory;
     const [maxReaders, detector] = [HEADER_MAX_READERS, HEADER_DETECTOR].map(
       (at) => words[at],
     );
-    const { journal } = layout(words.length, maxReaders, detector, true);
+    const { trail } = layout(words.length, maxReaders, detector, true);
     const blocks = [1, 2].map(() => rcu.memory.allocate(4));
     // As by a thread that was terminated there.
-    Atomics.store(words, journal!, 5);
+    Atomics.store(words, trail!, 5);
     for (const block of blocks) rcu.memory.free(block);
-    Atomics.store(words, journal!, 0);
+    Atomics.store(words, trail!, 0);
     const { message } = assertThrows(() => rcu.memory.free(blocks[1]), Error);
     assert(message.endsWith("is already free"), message);
   }));
 
 Deno.test("where there is no room for stacks in shared memory, a thread knows its own", () => {
   const words = sharedWords(640);
-  const [mine, others] = [1, 2].map((owner) => new Journal(words, 0, owner));
+  const [mine, others] = [1, 2].map((owner) => new Trail(words, 0, owner));
   const deep = (depth: number, act: () => void): void =>
     depth === 0 ? act() : deep(depth - 1, act);
   const tags = Array.from({ length: 7 }, (_, i) => 4096 + i);

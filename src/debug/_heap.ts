@@ -8,10 +8,10 @@ import {
   type Entered,
   type Entry,
   FREED,
-  type Journal,
   PUBLISHED,
+  type Trail,
   UNLINKED,
-} from "./_journal.ts";
+} from "./_trail.ts";
 import { type Act, blame } from "./_stacks.ts";
 
 /** Longest chain of pointers that is followed to tell whether a block can still be found. */
@@ -19,7 +19,7 @@ const LONGEST_CHAIN = 64;
 
 /** What the checks rest on. */
 export interface Evidence {
-  journal: Journal;
+  trail: Trail;
   sequence: Sequence;
   /** What errors call a thread, given as the holder of a lock. */
   whoIs(owner: number): string;
@@ -46,7 +46,7 @@ export interface Evidence {
  *    and it may defer all of them in any order, for the root is deferred when they are freed.
  */
 export class DebugHeap extends Heap {
-  readonly #journal: Journal;
+  readonly #trail: Trail;
   readonly #sequence: Sequence;
   readonly #evidence: Evidence;
 
@@ -57,15 +57,15 @@ export class DebugHeap extends Heap {
    */
   constructor(words: Int32Array, place: HeapPlace, evidence: Evidence) {
     super(words, place);
-    this.#journal = evidence.journal;
-    this.#journal.isFree = (tag) => this.isFree(tag);
+    this.#trail = evidence.trail;
+    this.#trail.isFree = (tag) => this.isFree(tag);
     this.#sequence = evidence.sequence;
     this.#evidence = evidence;
   }
 
   override tryAllocate(size: number): Address {
     const block = super.tryAllocate(size);
-    if (block !== 0) this.#journal.forget(this.tagOf(block));
+    if (block !== 0) this.#trail.forget(this.tagOf(block));
     return block;
   }
 
@@ -81,12 +81,12 @@ export class DebugHeap extends Heap {
     const atOnce = act === "free";
     if (atOnce) this.#assertUnpublished(block, tag);
     const cookie = this.#sequence.cookie();
-    this.#journal.end(tag, atOnce ? FREED : DEFERRED, cookie);
+    this.#trail.end(tag, atOnce ? FREED : DEFERRED, cookie);
     return tag;
   }
 
   protected override misuse(message: string, tag: Address): Error {
-    const entry = this.#journal.find(tag);
+    const entry = this.#trail.find(tag);
     if (entry === undefined) return super.misuse(message, tag);
     const { ended, state } = entry;
     return ended === undefined || state < DEFERRED
@@ -137,27 +137,27 @@ export class DebugHeap extends Heap {
     const next = value === 0 ? 0 : this.tagAround(value);
     // A pointer into its own block makes nothing known that was not.
     const publishes = next !== 0 && next !== home;
-    const stack = publishes ? this.#journal.here() : 0;
-    if (publishes) this.#journal.publish(next, pointer, stack);
+    const stack = publishes ? this.#trail.here() : 0;
+    if (publishes) this.#trail.publish(next, pointer, stack);
     // Publish. Pairs with: `dereference`.
     const old = Atomics.exchange(this.words, pointer, value);
     const last = old === POISON ? 0 : this.tagAround(old);
     if (last === 0 || last === next || last === home) return;
-    const entry = this.#journal.find(home);
+    const entry = this.#trail.find(home);
     // Nobody comes to this word any more, since longer.
     const cookie = entry !== undefined && entry.state >= UNLINKED
       ? entry.cookie
       : this.#sequence.cookie();
-    this.#journal.unlink(
+    this.#trail.unlink(
       last,
       pointer,
       cookie,
-      publishes ? stack : this.#journal.here(),
+      publishes ? stack : this.#trail.here(),
     );
   }
 
   override release(block: Address, tag: Address): void {
-    const entry = this.#journal.find(tag);
+    const entry = this.#trail.find(tag);
     if (entry?.state === DEFERRED && entry.published !== undefined) {
       // Free already, as far as readers are concerned: what has been done must not be found now.
       const { ended, pointer, published } = entry;
@@ -176,7 +176,7 @@ export class DebugHeap extends Heap {
   }
 
   #assertUnpublished(block: Address, tag: Address): void {
-    const entry = this.#journal.find(tag);
+    const entry = this.#trail.find(tag);
     if (entry?.published === undefined) return;
     const { pointer, published, ended, state } = entry;
     if (state === PUBLISHED && this.#isFound(pointer, tag, true)) {
@@ -210,8 +210,8 @@ export class DebugHeap extends Heap {
       }
       const home = this.tagAround(pointer);
       if (home === 0 || this.isFree(home)) return false;
-      const entry = this.#journal.find(home);
-      if (entry === undefined) return this.#journal.complete;
+      const entry = this.#trail.find(home);
+      if (entry === undefined) return this.#trail.complete;
       if (entry.state !== PUBLISHED) return atOnce && !this.#isOver(entry);
       tag = home;
       pointer = entry.pointer;

@@ -14,7 +14,7 @@ export const UNLINKED = 2;
 export const DEFERRED = 3;
 export const FREED = 4;
 
-// The journal's own line.
+// The trail's own line.
 const LOCK = 0;
 /** How often a published block was forgotten for want of room. */
 const LOST = 1;
@@ -46,7 +46,7 @@ const BUCKET_WORDS = WAYS * ENTRY_WORDS;
 const PART = 16;
 const MOST_PAGES = 256;
 
-/** Longest wait for the journal, which is locked for some stores, in ms. */
+/** Longest wait for the trail, which is locked for some stores, in ms. */
 const LOCK_TIMEOUT = 1_000;
 
 /** Stacks that a thread keeps unread. */
@@ -56,12 +56,12 @@ const CAPTURE_SHARE = 1 / 5;
 const WRITE_SHARE = 1 / 20;
 
 /**
- * How many pages at the end of a domain's memory the journal takes.
+ * How many pages at the end of a domain's memory the trail takes.
  *
  * @param pages Pages of the domain.
- * @returns Pages of the journal.
+ * @returns Pages of the trail.
  */
-export function journalPages(pages: number): number {
+export function trailPages(pages: number): number {
   return Math.min(Math.max(1, Math.floor(pages / PART)), MOST_PAGES);
 }
 
@@ -73,7 +73,7 @@ export interface Entered {
   frames(): string | undefined;
 }
 
-/** What the journal knows about a block. */
+/** What the trail knows about a block. */
 export interface Entry {
   state: number;
   pointer: Address;
@@ -83,7 +83,7 @@ export interface Entry {
 }
 
 /**
- * One thread's view of the journal.
+ * One thread's view of the trail.
  *
  * 1. A block has one entry at most, in the bucket of its tag. Entries of
  *    free blocks go first where room is wanted; when a published block has to, LOST says
@@ -91,14 +91,14 @@ export interface Entry {
  * 2. Entries are read and written under one lock, that is held for some stores and
  *    under which no other is taken. `forget` looks without it, at the entry of a block
  *    that its thread has just allocated and that nobody else may touch. A thread that
- *    does not get the lock goes on without the journal.
+ *    does not get the lock goes on without the trail.
  * 3. Stacks are what costs. A thread spends a fifth of its time on them at most: where more
  *    is done than that, an act is entered without one. Each stack is written once for each
  *    thread that has it. Writing one takes far longer than capturing it, and a twentieth of the
  *    time at most: what has not been written its thread keeps itself, and others see only
  *    whose it is.
  */
-export class Journal {
+export class Trail {
   /** Whether the block of a tag is free: its entry goes first. Set by the heap. */
   isFree: (tag: Address) => boolean = () => false;
 
@@ -120,7 +120,7 @@ export class Journal {
 
   /**
    * @param words The domain's words.
-   * @param base Where the journal begins: it goes on to the end.
+   * @param base Where the trail begins: it goes on to the end.
    * @param owner This thread, as the holder of a lock.
    */
   constructor(words: Int32Array, base: Address, owner: number) {
