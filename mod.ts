@@ -36,6 +36,10 @@ export type { ReadSection } from "./src/readers/section.ts";
 export type { CallbackPolicy } from "./src/callbacks/policy.ts";
 export type { GracePeriodCookie } from "./src/grace_periods/cookie.ts";
 export {
+  StallEvent,
+  type StallEventInit,
+} from "./src/grace_periods/stall_event.ts";
+export {
   RcuStallError,
   type StalledReader,
   type StallReport,

@@ -8,7 +8,13 @@ import type {
   Findings,
   RunOptions,
 } from "./_experiment.ts";
-import { BURST, OBJECT, type Round, SLICE } from "./_latency_load.ts";
+import {
+  BURST,
+  OBJECT,
+  poisonFreed,
+  type Round,
+  SLICE,
+} from "./_latency_load.ts";
 import { median, quantile, type Ratio } from "./_measure.ts";
 import { count, short, spread } from "./_report.ts";
 import { Thread } from "./_thread.ts";
@@ -64,15 +70,16 @@ const IMMEDIATE = 1;
 
 /** A contender's domain: its owner holds no reference and defers nothing, it only looks. */
 export function createDomain(callbacks: CallbackPolicy): Rcu {
-  return Rcu.create({
+  const rcu = Rcu.create({
     name: "observer",
     capacity: CAPACITY,
     maxReaders: 8,
     highWater: HIGH_WATER,
-    debug: true,
     callbacks,
     reclaimer: "none",
   });
+  poisonFreed(rcu);
+  return rcu;
 }
 
 interface Site {
@@ -203,7 +210,7 @@ async function run(options: RunOptions): Promise<Findings> {
 
 interface Cost {
   words: number;
-  debug: boolean;
+  poisoned: boolean;
   ms: number;
 }
 
@@ -294,9 +301,11 @@ function findings(all: Sample[][], costs: Cost[]): Findings {
         `while a reader in another thread holds a section; its end makes all ` +
         `of them ready. The load replaces ${SLICE} objects at a time (${
           short(slice)
-        } µs), and takes ${short(busy)} ms of a round itself. Debug mode, in ` +
-        `which freed memory is poisoned, makes frees take microseconds, so ` +
-        `that they show beside a timer. One of Deno's is late by 1 ms where a ` +
+        } µs), and takes ${
+          short(busy)
+        } ms of a round itself. Freed memory is ` +
+        `poisoned, as in debug mode, so that frees take microseconds and show ` +
+        `beside a timer. One of Deno's is late by 1 ms where a ` +
         `thread has nothing to do; where others use the machine, by as much ` +
         `as the first row says. Beyond highWater (${count(HIGH_WATER)}) all ` +
         `that is ready is reclaimed at once, so that no more than that is left ` +
@@ -304,8 +313,8 @@ function findings(all: Sample[][], costs: Cost[]): Findings {
     }, {
       title: `${count(BURST)} ready frees in one go`,
       head: ["a block", "ms", "µs each"],
-      rows: costs.map(({ words, debug, ms }) => [
-        `${count(words * 4)} bytes${debug ? ", poisoned" : ""}`,
+      rows: costs.map(({ words, poisoned, ms }) => [
+        `${count(words * 4)} bytes${poisoned ? ", poisoned" : ""}`,
         short(ms),
         short(ms * 1000 / BURST),
       ]),

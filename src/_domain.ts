@@ -8,6 +8,7 @@ import {
   type OptionNames,
 } from "./_arguments.ts";
 import {
+  CHECKS,
   HEADER_DEBUG,
   HEADER_DETECTOR,
   HEADER_HIGH_WATER,
@@ -91,7 +92,7 @@ export function createDomain(options: RcuOptions): OpenedDomain {
   const kind = detectorKind(detector);
   const policy = checkPolicy(callbacks);
   const length = Math.floor(capacity / 4 / PAGE_WORDS) * PAGE_WORDS;
-  const places = layout(length, maxReaders, kind);
+  const places = layout(length, maxReaders, kind, debug);
   if (places.endPage - places.firstPage < places.endPage / 2) {
     throw new RangeError(
       `Cannot create a domain as ${maxReaders} readers must leave half of the capacity free: received ${capacity} bytes`,
@@ -104,7 +105,7 @@ export function createDomain(options: RcuOptions): OpenedDomain {
   words[HEADER_MAX_READERS] = maxReaders;
   words[HEADER_HIGH_WATER] = highWater;
   words[HEADER_STALL_TIMEOUT] = stallTimeout;
-  words[HEADER_DEBUG] = debug ? 1 : 0;
+  words[HEADER_DEBUG] = debug ? CHECKS : 0;
   words[HEADER_DETECTOR] = kind;
   words.set(idWords(id), HEADER_ID);
   writePolicy(words, policy);

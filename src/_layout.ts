@@ -2,6 +2,7 @@
 // detector.
 
 import { ORPHAN_WORDS } from "./callbacks/_orphans.ts";
+import { trailPages } from "./debug/_trail.ts";
 import { detectorWords, SCAN } from "./grace_periods/_detectors.ts";
 import { CALLBACK_WORDS } from "./callbacks/_counters.ts";
 import { HANDOVER_WORDS } from "./callbacks/_handover.ts";
@@ -17,7 +18,7 @@ import { alignLine, LINE, PAGE_WORDS } from "./memory/_size_classes.ts";
 import { readerTableWords } from "./readers/_slots.ts";
 
 /** Changes with every change of what lies where. */
-export const LAYOUT_VERSION = 2;
+export const LAYOUT_VERSION = 3;
 /** What the first used word of a domain's buffer holds: "RCU1". */
 export const MAGIC = 0x52435531;
 
@@ -28,7 +29,10 @@ export const HEADER_WORDS_LOW = 3;
 export const HEADER_MAX_READERS = 4;
 export const HEADER_HIGH_WATER = 5;
 export const HEADER_STALL_TIMEOUT = 6;
+/** 0; CHECKS in debug mode; POISONS where freed memory is poisoned and nothing else, for measurements. */
 export const HEADER_DEBUG = 7;
+export const CHECKS = 1;
+export const POISONS = 2;
 /** The domain's id: 4 words. */
 export const HEADER_ID = 8;
 /** Which detector: a kind of `_detectors.ts`. */
@@ -53,6 +57,8 @@ export interface Layout {
   readonly pageTable: Address;
   readonly firstPage: number;
   readonly endPage: number;
+  /** What debug mode records, from here to the end; `undefined` without it. */
+  readonly trail: Address | undefined;
 }
 
 /**
@@ -61,12 +67,14 @@ export interface Layout {
  * @param length Words of the buffer.
  * @param maxReaders Reader slots.
  * @param detector The word of the header that says which one.
+ * @param debug Whether the domain is in debug mode.
  * @returns Where its parts are; `endPage` is not above `firstPage` if nothing is left for blocks.
  */
 export function layout(
   length: number,
   maxReaders: number,
   detector: number = SCAN,
+  debug: boolean = false,
 ): Layout {
   let top = HEADER_LENGTH;
   const take = (words: number): Address => {
@@ -83,8 +91,9 @@ export function layout(
   const heap = take(HEAP_WORDS);
   const magazines = take(maxReaders * MAGAZINE_WORDS);
   const detectorAt = take(detectorWords(detector, maxReaders));
-  const endPage = Math.floor(length / PAGE_WORDS);
-  const pageTable = take(endPage * PAGE_ENTRY_WORDS);
+  const pages = Math.floor(length / PAGE_WORDS);
+  const pageTable = take(pages * PAGE_ENTRY_WORDS);
+  const endPage = pages - (debug ? trailPages(pages) : 0);
   const firstPage = Math.ceil(top / PAGE_WORDS);
   return {
     sequence,
@@ -99,6 +108,7 @@ export function layout(
     pageTable,
     firstPage,
     endPage,
+    trail: debug ? endPage * PAGE_WORDS : undefined,
   };
 }
 

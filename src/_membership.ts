@@ -1,6 +1,9 @@
 // One thread's membership of a domain: the parts of `Rcu` that structures are built on.
 
 import { Callbacks } from "./callbacks/_callbacks.ts";
+import { DebugHeap } from "./debug/_heap.ts";
+import { Trail } from "./debug/_trail.ts";
+import { DebugReader } from "./debug/_reader.ts";
 import { CallbackCounters } from "./callbacks/_counters.ts";
 import { Handover } from "./callbacks/_handover.ts";
 import { Orphans } from "./callbacks/_orphans.ts";
@@ -9,6 +12,7 @@ import type { Detector } from "./grace_periods/_detector.ts";
 import { openDetector } from "./grace_periods/_detectors.ts";
 import { GracePeriods, turn } from "./grace_periods/_grace_periods.ts";
 import { Sequence } from "./grace_periods/_sequence.ts";
+import { StallWatch } from "./grace_periods/_stall_watch.ts";
 import type { GracePeriodCookie } from "./grace_periods/cookie.ts";
 import {
   RcuStallError,
@@ -16,6 +20,7 @@ import {
   type StallReport,
 } from "./grace_periods/stall_report.ts";
 import {
+  CHECKS,
   HEADER_DEBUG,
   HEADER_DETECTOR,
   HEADER_HIGH_WATER,
@@ -27,7 +32,7 @@ import {
 } from "./_layout.ts";
 import type { Address } from "./memory/arena.ts";
 import { RcuMemoryError } from "./memory/errors.ts";
-import { Heap } from "./memory/_heap.ts";
+import { Heap, type HeapPlace } from "./memory/_heap.ts";
 import { Roots } from "./memory/_roots.ts";
 import { measureText, readText, writeText } from "./memory/_text.ts";
 import { type FullPolicy, readPolicy } from "./_policy.ts";
@@ -35,13 +40,14 @@ import { Reader } from "./readers/_reader.ts";
 import { ReaderTable } from "./readers/_slots.ts";
 import {
   acquire,
+  holderIn,
   holderOf,
   isHeldBy,
   lockOwner,
   release,
   tryAcquire,
 } from "./sync/_mutex.ts";
-import { probeStack } from "./sync/_stack.ts";
+import { hasStack, probeStack } from "./sync/_stack.ts";
 
 // Deno loads some globals when they are first used and runs pending microtasks meanwhile, which may
 // be anybody's code. That must not happen under a lock: use them now.
@@ -74,6 +80,8 @@ const LEFT_BEHIND =
 export interface MembershipEvents {
   /** A callback threw, or a section was held across an await. */
   onError(error: unknown): void;
+  /** A grace period that this thread waits for, or its callbacks do, does not end. */
+  onStall?(report: StallReport): void;
   /** The reclaimer gives no sign of life. */
   onSilence?(): void;
 }
@@ -103,6 +111,8 @@ export class Membership {
   readonly counters: CallbackCounters;
   readonly roots: Roots;
   readonly debug: boolean;
+  /** The heap in debug mode: it checks how pointers and blocks are used. */
+  readonly checks: DebugHeap | undefined;
   readonly stallTimeout: number;
   readonly policy: FullPolicy;
   readonly orphans: Orphans;
@@ -110,6 +120,7 @@ export class Membership {
   readonly handover: Handover | undefined;
 
   readonly #detector: Detector;
+  readonly #stalls: StallWatch;
   readonly #places: Layout;
   readonly #owner: number;
   readonly #nap: Address;
@@ -134,10 +145,11 @@ export class Membership {
   ) {
     const maxReaders = words[HEADER_MAX_READERS];
     const kind = words[HEADER_DETECTOR];
-    const places: Layout = layout(words.length, maxReaders, kind);
+    const debug = words[HEADER_DEBUG] === CHECKS;
+    const places: Layout = layout(words.length, maxReaders, kind, debug);
     this.#places = places;
     this.words = words;
-    this.debug = words[HEADER_DEBUG] !== 0;
+    this.debug = debug;
     this.stallTimeout = words[HEADER_STALL_TIMEOUT];
     this.readers = new ReaderTable(words, places.readers, maxReaders);
     probeStack();
@@ -151,21 +163,32 @@ export class Membership {
     this.index = index;
     this.#owner = lockOwner(index, generation);
     this.#nap = this.readers.nap(index);
-    this.heap = new Heap(words, {
+    const place: HeapPlace = {
       control: places.heap,
       table: places.pageTable,
       firstPage: places.firstPage,
       endPage: places.endPage,
       magazines: magazinesOf(places, index),
       owner: this.#owner,
-      debug: this.debug,
-    });
-    this.sequence = new Sequence(words, places.sequence);
-    this.reader = new Reader(
-      words,
-      this.readers.slot(index),
-      this.sequence.address,
-    );
+      debug: words[HEADER_DEBUG] !== 0,
+    };
+    const sequence = new Sequence(words, places.sequence);
+    this.sequence = sequence;
+    const slot = this.readers.slot(index);
+    if (places.trail === undefined) {
+      this.heap = new Heap(words, place);
+      this.reader = new Reader(words, slot, sequence.address);
+    } else {
+      const trail = new Trail(words, places.trail, this.#owner);
+      this.heap = this.checks = new DebugHeap(words, place, {
+        trail,
+        sequence,
+        whoIs: (owner) => this.#whoIs(owner),
+        onMisuse: events.onError,
+      });
+      const called = nameReaders([{ id: index, name }]);
+      this.reader = new DebugReader(words, slot, sequence.address, called);
+    }
     this.reader.onHeldAcrossAwait = events.onError;
     const detector = openDetector(kind, {
       words,
@@ -185,6 +208,13 @@ export class Membership {
       this.reader,
       this.#nap,
     );
+    this.#stalls = new StallWatch(
+      words,
+      this.sequence,
+      this.stallTimeout,
+      (age) => this.#reportStall(age, events),
+    );
+    this.periods.onHindered = (period) => this.#stalls.look(period);
     this.orphans = new Orphans(words, places.orphans, this.heap, this.#owner);
     this.counters = new CallbackCounters(words, places.callbacks);
     const policy = readPolicy(words);
@@ -235,9 +265,7 @@ export class Membership {
    * @param act What the caller was about to do, for the error.
    */
   assertOpen(act: string): void {
-    if (this.#closed) {
-      throw new Error(`Cannot ${act} as the Rcu must be open: it is closed`);
-    }
+    if (this.#closed) throw this.reader.afterClose(act);
   }
 
   /**
@@ -287,7 +315,12 @@ export class Membership {
       const holder = holderOf(this.words, address);
       // Free after all, at the last moment.
       if (holder < 0) return this.lockToCleanUp(address);
-      const reader = this.#describe(holder, this.stallTimeout, 0);
+      const reader = {
+        id: holder,
+        name: this.nameOf(holder),
+        age: this.stallTimeout,
+        behind: 0,
+      };
       throw new RcuStallError(
         `Cannot take a lock within ${this.stallTimeout} ms: ${
           nameReaders([reader])
@@ -354,7 +387,7 @@ export class Membership {
       const { frees: own, invoked } = this.callbacks;
       if (own > 0) {
         if (!this.#drain(this.stallTimeout)) {
-          stalled = this.stallReport(this.stallTimeout);
+          stalled = this.stallReport();
           break;
         }
         if (this.callbacks.frees < own) patience = Infinity;
@@ -366,7 +399,7 @@ export class Membership {
         othersPeriod ??= this.periods.start();
         const left = Math.max(0, deadline - performance.now());
         if (!this.periods.wait(othersPeriod, left, true)) {
-          stalled = this.stallReport(this.stallTimeout);
+          stalled = this.stallReport();
           break;
         }
         patience = performance.now() + OTHERS_PATIENCE;
@@ -482,7 +515,6 @@ export class Membership {
     expedited: boolean,
     signal: AbortSignal | undefined,
   ): Promise<void> {
-    const begin = performance.now();
     if (expedited) this.sequence.countExpedited();
     const cookie = this.periods.start();
     const ended = await this.whileOpen(
@@ -491,11 +523,7 @@ export class Membership {
     );
     if (ended) return;
     this.assertOpen("wait for a grace period");
-    this.throwAborted(
-      "wait for a grace period",
-      signal!,
-      this.stallReport(performance.now() - begin),
-    );
+    this.throwAborted("wait for a grace period", signal!);
   }
 
   /**
@@ -536,6 +564,7 @@ export class Membership {
       if (left <= 0) this.#throwStalled("finish a barrier", timeout);
       if (this.callbacks.waitsFor === undefined) {
         this.reader.goOffline();
+        this.#watchOthers();
         Atomics.wait(this.words, this.#nap, 0, NAP);
       } else {
         this.#drain(left);
@@ -549,24 +578,29 @@ export class Membership {
    * @param signal Ends the wait early.
    */
   async barrier(signal: AbortSignal | undefined): Promise<void> {
-    const begin = performance.now();
     const done = this.#barrier();
     await this.whileOpen(signal, async (over) => {
       let pause = 0;
       while (!done()) {
         if (signal?.aborted) {
-          const report = this.stallReport(performance.now() - begin);
-          this.throwAborted("finish a barrier", signal, report);
+          this.throwAborted("finish a barrier", signal);
         }
         const cookie = this.callbacks.waitsFor;
         if (cookie !== undefined) {
           await this.periods.waitAsync(cookie, false, over);
         } else {
+          this.#watchOthers();
           await turn(pause, over);
           pause = Math.min(pause + 1, 10);
         }
       }
     });
+  }
+
+  /** Other threads' callbacks are waited for: what they wait for is what this thread waits for. */
+  #watchOthers(): void {
+    const { sequence } = this;
+    if (sequence.inProgress()) this.#stalls.look(sequence.current());
   }
 
   /** Takes note of what every thread has enqueued; the result says whether that is done. */
@@ -656,16 +690,18 @@ export class Membership {
   /**
    * Who is in the way of the period in progress.
    *
-   * @param age How long the caller has waited, in ms.
+   * @param age How long that has been seen to last, in ms.
    * @returns The report.
    */
-  stallReport(age: number): StallReport {
+  stallReport(age: number = this.#stalls.age()): StallReport {
     const readers: StalledReader[] = [];
     this.#detector.blocking(this.sequence.current(), (reader, announced) => {
       const behind = this.sequence.started() -
         this.sequence.periodOf(announced);
-      readers.push(this.#describe(reader, age, behind));
+      readers.push({ id: reader, name: "", age, behind });
     });
+    // Reading names goes online itself, which may pass the period: afterwards.
+    for (const reader of readers) reader.name = this.nameOf(reader.id);
     return { age, readers, pending: this.pendingOfAll() };
   }
 
@@ -687,12 +723,29 @@ export class Membership {
     }
   }
 
-  #describe(id: number, age: number, behind: number): StalledReader {
-    return { id, name: this.nameOf(id), age, behind };
+  /** What errors call the thread that has done something. */
+  #whoIs(owner: number): string {
+    if (owner === this.#owner) return "this thread";
+    const id = holderIn(owner);
+    const { readers } = this;
+    return readers.isRegistered(id) &&
+        lockOwner(id, readers.generationOf(id)) === owner
+      ? nameReaders([{ id, name: this.nameOf(id) }])
+      : `reader ${id}, which has left,`;
+  }
+
+  /** Says whether there is anybody in the way to report. */
+  #reportStall(age: number, events: MembershipEvents): boolean {
+    // What is put off is reported at the next look.
+    if (this.#closed || !hasStack()) return false;
+    const report = this.stallReport(age);
+    if (report.readers.length === 0) return false;
+    events.onStall?.(report);
+    return true;
   }
 
   #throwStalled(act: string, timeout: number): never {
-    const report = this.stallReport(timeout);
+    const report = this.stallReport();
     throw new RcuStallError(
       `Cannot ${act} within ${timeout} ms: ${describeStall(report)}`,
       report,
@@ -704,9 +757,13 @@ export class Membership {
    *
    * @param act What was waited for.
    * @param signal The signal.
-   * @param report Who is in the way.
+   * @param report Who is in the way; by default of the grace period.
    */
-  throwAborted(act: string, signal: AbortSignal, report: StallReport): never {
+  throwAborted(
+    act: string,
+    signal: AbortSignal,
+    report: StallReport = this.stallReport(),
+  ): never {
     throw new RcuStallError(
       `Cannot ${act} as the signal was aborted: ${describeStall(report)}`,
       report,
@@ -821,10 +878,22 @@ export class Membership {
   }
 }
 
-function nameReaders(readers: StalledReader[]): string {
+function nameReaders(readers: { id: number; name: string }[]): string {
   return readers.map(({ id, name }) =>
     name === "" ? `reader ${id}` : `reader ${id} ("${name}")`
   ).join(", ");
+}
+
+/**
+ * What is printed about a stall that nobody listens for.
+ *
+ * @param report The report.
+ * @returns The words.
+ */
+export function stallWarning(report: StallReport): string {
+  return `A grace period has not ended for ${Math.round(report.age)} ms: ${
+    describeStall(report)
+  }`;
 }
 
 function describeStall(report: StallReport): string {

@@ -1,6 +1,7 @@
 // Starting the worker that reclaims, and starting it again.
 
-import type { Membership } from "./_membership.ts";
+import type { Membership, MembershipEvents } from "./_membership.ts";
+import type { ReclaimerMessage } from "./_reclaimer_worker.ts";
 import type { RcuHandle } from "./options.ts";
 
 /** Longest single wait for somebody who wants a reclaimer, in ms. */
@@ -16,18 +17,18 @@ const RETRY = 1_000;
 export class ReclaimerHost {
   readonly #handle: RcuHandle;
   readonly #membership: Membership;
-  readonly #report: (error: unknown) => void;
+  readonly #events: MembershipEvents;
   /** What has been reported last. */
   #failure = "";
 
   constructor(
     handle: RcuHandle,
     membership: Membership,
-    report: (error: unknown) => void,
+    events: MembershipEvents,
   ) {
     this.#handle = handle;
     this.#membership = membership;
-    this.#report = report;
+    this.#events = events;
   }
 
   /** Starts the worker. */
@@ -46,7 +47,12 @@ export class ReclaimerHost {
       worker.terminate();
       this.#fail(event.message);
     };
-    worker.onmessage = ({ data: failure }: MessageEvent<string | null>) => {
+    worker.onmessage = ({ data }: MessageEvent<ReclaimerMessage>) => {
+      const { failure, stall } = data;
+      if (stall !== undefined) {
+        if (!this.#membership.closed) this.#events.onStall?.(stall);
+        return;
+      }
       worker.terminate();
       if (failure === null) this.#watch();
       else this.#retry(failure);
@@ -55,7 +61,7 @@ export class ReclaimerHost {
   }
 
   #fail(why: unknown): void {
-    this.#report(
+    this.#events.onError(
       new Error(
         `Cannot run the reclaimer as a worker must be able to: ${
           why instanceof Error ? why.message : why

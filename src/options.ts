@@ -86,15 +86,22 @@ export interface RcuOptions {
   highWater?: number;
   /**
    * How long a blocking wait lasts before it gives up, in ms, from 1: waits
-   * for grace periods, for locks, and of updates for memory.
+   * for grace periods, for locks, and of updates for memory. And how long a grace period
+   * lasts before it counts as stalled: then a `"stall"` event says so, and
+   * again after twice, four times that and so on.
    *
    * @default {10000}
    */
   stallTimeout?: number;
   /**
-   * Whether every use is checked and freed memory is poisoned: pointers
-   * (`dereference`, `assignPointer`), and views that are looked at after their
-   * section. To notice that, the view of a `bytes` value is a `Proxy` of a
+   * Whether every use is checked and freed memory is poisoned. Checked are
+   * pointers (`dereference`, `assignPointer`), blocks that are freed twice, or too early
+   * (`free`, `deferFree`), and views that are looked at after their section. An error
+   * says what was done before, by which thread and where; the stack of that act is that of
+   * its `cause`. What other threads have done is kept in the domain's memory, for
+   * which a sixteenth of it goes, 4 MiB at most.
+   *
+   * To notice a late look at a view, the view of a `bytes` value is a `Proxy` of a
    * `Uint8Array` then, which native functions refuse: `TextDecoder.decode`,
    * `Deno.stdout.writeSync`, `ArrayBuffer.isView`. Give them a copy,
    * `view.slice()`.

@@ -9,7 +9,9 @@ import {
 } from "./_arguments.ts";
 import { createDomain, openDomain, type OpenedDomain } from "./_domain.ts";
 import type { GracePeriodCookie } from "./grace_periods/cookie.ts";
-import { Membership } from "./_membership.ts";
+import { StallEvent } from "./grace_periods/stall_event.ts";
+import type { StallReport } from "./grace_periods/stall_report.ts";
+import { Membership, stallWarning } from "./_membership.ts";
 import { show } from "./memory/_codec.ts";
 import type { Address, Arena, MemoryAudit } from "./memory/arena.ts";
 import type {
@@ -55,9 +57,19 @@ export let membershipOf: (rcu: Rcu, act: string) => Membership;
  * return to the event loop and reads in between should call
  * {@linkcode Rcu.quiescentState} or {@linkcode Rcu.threadOffline}.
  *
- * Dispatches `"error"` (an `ErrorEvent`) when a callback threw or a read
- * section was held across an `await`; unless a listener calls
+ * Dispatches `"error"` (an `ErrorEvent`) when a callback threw, a read
+ * section was held across an `await`, or debug mode finds out too late for
+ * throwing what was done wrong; unless a listener calls
  * `preventDefault()`, the error is also printed with `console.error`.
+ *
+ * Dispatches `"stall"` (a {@linkcode StallEvent}) when a grace period does not end
+ * for `stallTimeout`, and again after twice that, four times that and so on; unless
+ * a listener calls `preventDefault()`, it is also printed with `console.warn`. It
+ * comes in each thread that waits for the period (`synchronize`, `barrier`, an update for
+ * memory) or whose callbacks wait for it, from wherever that thread looks at the period:
+ * its event loop, or the middle of a blocking wait. What a reclaimer waits for is reported
+ * by the `Rcu` that started it; one of one's own prints it. Nothing keeps the
+ * process alive for that.
  *
  * @example Two threads, one map
  * ```ts
@@ -108,11 +120,17 @@ export class Rcu extends EventTarget implements Disposable {
     const report = (error: unknown) => this.#report(error);
     const membership = new Membership(words, name, {
       onError: report,
+      onStall: (stall) => this.#reportStall(stall),
       onSilence: () => void buryIfDead(handle.id, membership),
     });
     this.#membership = membership;
     this.memory = arenaOf(membership);
-    if (startsReclaimer) new ReclaimerHost(handle, membership, report).start();
+    if (startsReclaimer) {
+      new ReclaimerHost(handle, membership, {
+        onError: report,
+        onStall: (stall) => this.#reportStall(stall),
+      }).start();
+    }
   }
 
   /**
@@ -471,7 +489,8 @@ export class Rcu extends EventTarget implements Disposable {
   }
 
   /**
-   * Frees a block after a grace period. Survives the thread.
+   * Frees a block after a grace period. Survives the thread. In debug mode, an `"error"`
+   * event says so if a pointer still leads to the block when it is freed.
    *
    * @param address A live block that no new reader can find.
    * @throws {RangeError} If no block begins there.
@@ -577,8 +596,8 @@ export class Rcu extends EventTarget implements Disposable {
    * was when the section began.
    * @returns The address, or 0.
    * @throws {Error} In debug mode, outside a read section; an updater under
-   * its own lock opens one, too. In debug mode, if the block is free, or the
-   * membership closed.
+   * its own lock opens one, too. In debug mode, if the block is free, or the one
+   * that the pointer leads to, or the membership closed.
    * @throws {RangeError} In debug mode, if the pointer is not in a block.
    *
    * @example Reading
@@ -599,7 +618,7 @@ export class Rcu extends EventTarget implements Disposable {
    */
   dereference(pointer: Address): Address {
     const membership = this.#membership;
-    if (membership.debug) checkDereference(membership, pointer);
+    if (membership.debug) return dereferenceInDebug(membership, pointer);
     return membership.words[pointer];
   }
 
@@ -627,13 +646,50 @@ export class Rcu extends EventTarget implements Disposable {
    */
   assignPointer(pointer: Address, value: Address): void {
     const membership = this.#membership;
-    if (membership.debug) checkAssignment(membership, pointer, value);
+    if (membership.debug) return assignInDebug(membership, pointer, value);
     // Publish. Pairs with: `dereference`.
     Atomics.store(membership.words, pointer, value);
   }
 
   // Events
 
+  /**
+   * Listens for a stall.
+   *
+   * @param type `"stall"`: a grace period that this thread has to do with has not
+   * ended for `stallTimeout`, and for twice, four times that.
+   * @param listener What to call; `event.report` says who is in the way. While a
+   * blocking wait calls it, the thread waits.
+   * @param options As of `EventTarget`.
+   *
+   * @example A reader that holds memory up
+   * ```ts
+   * import { Rcu, type StallReport } from "@grace/rcu";
+   * import { assert, assertEquals } from "@std/assert";
+   *
+   * using rcu = Rcu.create({ name: "updater", stallTimeout: 5 });
+   * using other = Rcu.attach(rcu.handle, { name: "reader" });
+   * const section = other.readLock();
+   * const reports: StallReport[] = [];
+   * rcu.addEventListener("stall", (event) => {
+   *   event.preventDefault();
+   *   if (reports.push(event.report) < 2) return;
+   *   section[Symbol.dispose]();
+   *   other.threadOffline();
+   * });
+   * rcu.synchronizeSync({ timeout: 10_000 });
+   * assertEquals(reports[0].readers.map(({ name }) => name), ["reader"]);
+   * assert(reports[1].age >= 15); // 5 ms, and then 10 ms
+   * ```
+   */
+  override addEventListener(
+    type: "stall",
+    listener:
+      | ((event: StallEvent) => unknown)
+      | { handleEvent(event: StallEvent): unknown }
+      | null,
+    options?: boolean | AddEventListenerOptions,
+  ): void;
   /**
    * Listens for an event.
    *
@@ -709,6 +765,21 @@ export class Rcu extends EventTarget implements Disposable {
    * rcu.dispatchEvent(new ErrorEvent("error", { message: "unheard" }));
    * assertEquals(errors, 0);
    * ```
+   */
+  override removeEventListener(
+    type: "stall",
+    listener:
+      | ((event: StallEvent) => unknown)
+      | { handleEvent(event: StallEvent): unknown }
+      | null,
+    options?: boolean | EventListenerOptions,
+  ): void;
+  /**
+   * Stops listening for errors.
+   *
+   * @param type The type.
+   * @param listener What was to be called.
+   * @param options As of `EventTarget`.
    */
   override removeEventListener(
     type: "error",
@@ -864,9 +935,14 @@ export class Rcu extends EventTarget implements Disposable {
   #checkSignal(act: string, signal: AbortSignal | undefined): void {
     checkSignal(signal, act);
     if (signal?.aborted) {
-      const report = this.#membership.stallReport(0);
-      this.#membership.throwAborted(act, signal, report);
+      this.#membership.throwAborted(act, signal);
     }
+  }
+
+  #reportStall(report: StallReport): void {
+    const event = new StallEvent("stall", { report, cancelable: true });
+    if (!this.dispatchEvent(event)) return;
+    console.warn(stallWarning(report));
   }
 
   #report(error: unknown): void {
@@ -901,26 +977,27 @@ function isThenable(value: unknown): boolean {
     typeof (value as { then?: unknown }).then === "function";
 }
 
-function checkDereference(membership: Membership, pointer: Address): void {
+function dereferenceInDebug(
+  membership: Membership,
+  pointer: Address,
+): Address {
   membership.assertOpen("dereference");
-  if (membership.reader.depth === 0) {
-    throw new Error(
+  const { checks, reader } = membership;
+  if (reader.depth === 0) {
+    throw reader.outside(
       `Cannot dereference outside a read section: pointer ${show(pointer)}`,
     );
   }
-  // What was unlinked and deferred meanwhile is intact until the section ends.
-  membership.heap.checkWord(pointer, "pointer", true, "dereference");
+  return checks!.dereference(pointer);
 }
 
-function checkAssignment(
+function assignInDebug(
   membership: Membership,
   pointer: Address,
   value: Address,
 ): void {
-  const act = "assign a pointer";
-  membership.assertOpen(act);
-  membership.heap.checkWord(pointer, "pointer", false, act);
-  if (value !== 0) membership.heap.checkWord(value, "value", false, act);
+  membership.assertOpen("assign a pointer");
+  membership.checks!.assign(pointer, value);
 }
 
 function arenaOf(membership: Membership): Arena {

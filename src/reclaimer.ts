@@ -6,7 +6,8 @@ import { openDomain } from "./_domain.ts";
 import { turn } from "./grace_periods/_grace_periods.ts";
 import { HEADER_DETECTOR, HEADER_MAX_READERS, layout } from "./_layout.ts";
 import { BEAT_INTERVAL, Handover, SILENCE } from "./callbacks/_handover.ts";
-import { Membership } from "./_membership.ts";
+import type { StallReport } from "./grace_periods/stall_report.ts";
+import { Membership, stallWarning } from "./_membership.ts";
 import type { RcuHandle } from "./options.ts";
 import { readPolicy } from "./_policy.ts";
 import { buryIfDead, whileAlive } from "./_reclaimer_death.ts";
@@ -57,7 +58,8 @@ const OPTIONS: OptionNames<ReclaimerOptions> = { signal: true, name: true };
  * `close()` counts as a member for ever: then only the signal ends it. A reclaimer's worker
  * that is terminated instead is noticed after 2 s of silence: until then what was
  * handed over waits, and what it had taken does until its death is proven; then
- * other threads take over both.
+ * other threads take over both. A grace period that does not end for `stallTimeout` is printed with
+ * `console.warn`.
  *
  * @param handle The domain's handle.
  * @param options A signal to end it, and a name.
@@ -91,7 +93,8 @@ export async function runReclaimer(
   checkOptions(options, OPTIONS, "run a reclaimer");
   const { signal, name = "reclaimer" } = options;
   checkSignal(signal, "run a reclaimer");
-  await serve(handle, name, signal, Infinity, true);
+  const onStall = (report: StallReport) => console.warn(stallWarning(report));
+  await serve(handle, name, signal, Infinity, true, onStall);
 }
 
 /**
@@ -100,12 +103,14 @@ export async function runReclaimer(
  *
  * @param handle The domain's handle.
  * @param idleTimeout That time, in ms.
+ * @param onStall Called when a period does not end that it waits for.
  */
 export async function runIdleReclaimer(
   handle: RcuHandle,
   idleTimeout: number,
+  onStall: (report: StallReport) => void,
 ): Promise<void> {
-  await serve(handle, "reclaimer", undefined, idleTimeout, false);
+  await serve(handle, "reclaimer", undefined, idleTimeout, false, onStall);
 }
 
 async function serve(
@@ -114,6 +119,7 @@ async function serve(
   signal: AbortSignal | undefined,
   idleTimeout: number,
   standsBy: boolean,
+  onStall: (report: StallReport) => void,
 ): Promise<void> {
   const { words } = openDomain(handle, { name });
   const { mode } = readPolicy(words);
@@ -132,9 +138,10 @@ async function serve(
     if (latest !== beat) heard = performance.now();
     beat = latest;
     if (!Handover.hasReclaimer(words, places.handover)) {
-      if (await serveAsMember(handle.id, words, name, signal, idleTimeout)) {
-        return;
-      }
+      const { id } = handle;
+      if (
+        await serveAsMember(id, words, name, signal, idleTimeout, onStall)
+      ) return;
     } else if (!standsBy) return;
     else if (performance.now() - heard > SILENCE) {
       await buryAsMember(handle.id, words, name);
@@ -166,10 +173,11 @@ async function serveAsMember(
   name: string,
   signal: AbortSignal | undefined,
   idleTimeout: number,
+  onStall: (report: StallReport) => void,
 ): Promise<boolean> {
   let served = false;
   const onError = (error: unknown) => console.error(error);
-  const membership = new Membership(words, name, { onError }, true);
+  const membership = new Membership(words, name, { onError, onStall }, true);
   const { index, owner, policy, readers } = membership;
   const handover = membership.handover!;
   try {
@@ -181,6 +189,7 @@ async function serveAsMember(
           words,
           nap: readers.nap(index),
           callbacks: membership.callbacks,
+          periods: membership.periods,
           handover,
           heap: membership.heap,
           orphans: membership.orphans,

@@ -48,7 +48,7 @@ for (const debug of [false, true]) {
           const all = Promise.all(walks);
           await until("both walk", () => Atomics.load(words, 0) === 2);
           // More memory goes through than there is: it is reused while they walk.
-          await writer.call("write", { rounds: 300_000, most: MOST });
+          await writer.call("write", { rounds: 150_000, most: MOST });
           tell(words, 1);
           assert((await all).every((walks) => walks > 0));
           for (const worker of [writer, ...readers]) await worker.call("leave");

@@ -485,6 +485,7 @@ Deno.test("with debug, pointers lead from live blocks to live blocks", async () 
     }
     rcu.dereference(gone + 1);
   });
+  rcu.synchronizeSync();
   for (const block of [pointer, large]) rcu.memory.free(block);
   assertEquals(await settle(rcu), 0);
 

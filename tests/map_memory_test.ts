@@ -179,6 +179,7 @@ Deno.test("a table that finds no memory to grow goes on with longer chains, and 
   const map = RcuMap.open(rcu, "m", { key: u32, value: u32 });
   const empty = await settled(rcu);
   // All but a few pages, so that nodes fit and tables do not.
+  const pages = Array.from({ length: 4 }, () => rcu.memory.allocate(2 ** 12));
   const held: number[] = [];
   for (let size = 2 ** 18; size >= 2 ** 12; size /= 2) {
     while (true) {
@@ -189,7 +190,7 @@ Deno.test("a table that finds no memory to grow goes on with longer chains, and 
       }
     }
   }
-  for (let i = 0; i < 4; i++) rcu.memory.free(held.pop()!);
+  for (const page of pages) rcu.memory.free(page);
   let count = 0;
   try {
     for (;; count++) map.set(count, count);

@@ -142,7 +142,10 @@ Deno.test("closing rejects a barrier that is pending, and the next owner of the 
   next.deferFree(next.memory.allocate(4));
   const { callbacks } = membershipOf(next, "test");
   assertEquals(callbacks.pending, counters.pending(id));
-  assertMatch(outcome.is, /as the Rcu must be open: it is closed$/);
+  assertMatch(
+    outcome.is,
+    /as the Rcu must be open: it is closed; this thread closed it at /,
+  );
   assertThrows(() => section[Symbol.dispose](), Error, "across an await");
   await settle(rcu);
   next.close();
@@ -162,7 +165,10 @@ Deno.test("closing rejects a wait for a grace period that is pending", async () 
   leaving.close();
   await aWhile();
   for (const outcome of outcomes) {
-    assertMatch(outcome.is, /as the Rcu must be open: it is closed$/);
+    assertMatch(
+      outcome.is,
+      /as the Rcu must be open: it is closed; this thread closed it at /,
+    );
   }
   assertThrows(() => section[Symbol.dispose](), Error, "across an await");
 });
@@ -300,7 +306,8 @@ Deno.test("a callback that close() runs can open no section", async () => {
   });
   member.close();
   assertEquals(section(), undefined);
-  assertEquals(errors, ["Cannot read as the Rcu must be open: it is closed"]);
+  assertEquals(errors.length, 1);
+  assertMatch(errors[0], /^Cannot read as the Rcu must be open: it is closed/);
   rcu.synchronizeSync({ timeout: 0 });
   await assertAlone(rcu, live);
 });

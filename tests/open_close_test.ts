@@ -16,8 +16,9 @@ import { withDomain } from "./_audit.ts";
 async function withCache(
   paths: string[],
   use: (rcu: Rcu, cache: PathCache) => void,
+  debug = true,
 ): Promise<void> {
-  await withDomain({ debug: true }, (rcu) => {
+  await withDomain({ debug }, (rcu) => {
     const cache = new PathCache(rcu, PathCache.create(rcu), 2);
     for (const path of paths) cache.insert(path);
     use(rcu, cache);
@@ -122,6 +123,8 @@ Deno.test("open() takes the lowest free descriptor, and -1 says that there is no
 });
 
 Deno.test("The memory of a closed file waits for the sections that were open", async () => {
+  // With debug, what is published cannot be freed at once.
+  const debug = false;
   await withCache(["/a"], (rcu, cache) => {
     const files = new OpenFiles(rcu, cache);
     using other = Rcu.attach(rcu.handle);
@@ -139,7 +142,7 @@ Deno.test("The memory of a closed file waits for the sections that were open", a
     const freed = rcu.memory.audit();
     assertEquals([freed.live, freed.deferred], [live, 0]);
     files.destroy();
-  });
+  }, debug);
 });
 
 const CALLS = 300;

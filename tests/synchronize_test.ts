@@ -7,6 +7,7 @@ import {
 } from "@std/assert";
 import { Rcu, RcuStallError } from "../mod.ts";
 import { withDomain } from "./_audit.ts";
+import { warnings } from "./_stalls.ts";
 import { show } from "../src/memory/_codec.ts";
 import {
   PATIENCE,
@@ -67,6 +68,7 @@ Deno.test("a timeout that is no number from 0 is a RangeError that names it", ()
 for (const expedited of [false, true]) {
   Deno.test(`a blocking wait that runs into its limit reports who is in the way, expedited: ${expedited}`, () =>
     withDomain({ stallTimeout: 15 }, (rcu) => {
+      using _warned = warnings();
       using slow = Rcu.attach(rcu.handle, { name: "slow" });
       using nameless = Rcu.attach(rcu.handle);
       using idle = Rcu.attach(rcu.handle, { name: "idle" });
@@ -74,15 +76,17 @@ for (const expedited of [false, true]) {
       idle.read(() => {});
       idle.threadOffline();
       rcu.callRcu(() => {});
-      for (const [options, age] of [[{ timeout: 10 }, 10], [{}, 15]] as const) {
+      for (const [options, ms] of [[{ timeout: 10 }, 10], [{}, 15]] as const) {
         const error = assertThrows(
           () => rcu.synchronizeSync({ ...options, expedited }),
           RcuStallError,
-          `Cannot wait for a grace period within ${age} ms: ` +
+          `Cannot wait for a grace period within ${ms} ms: ` +
             'reader 1 ("slow"), reader 2 did not pass a quiescent state; ' +
             "1 callbacks wait",
         );
         assertEquals(error.name, "RcuStallError");
+        const { age } = error.report;
+        assert(age >= ms, `${age} ms after ${ms}`);
         assertEquals(error.report, {
           age,
           readers: [

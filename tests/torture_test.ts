@@ -111,6 +111,7 @@ Deno.test("an element is right until a period has ended since it was unlinked, a
       judged.push(judge(words, { element, serial: 7 }, tally));
     }
     judged.push(judge(words, { element, serial: 8 }, tally));
+    rcu.synchronizeSync();
     rcu.memory.free(element);
     judged.push(judge(words, { element, serial: 7 }, tally));
     assertEquals(judged, [true, true, false, false, false]);

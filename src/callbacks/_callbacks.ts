@@ -407,6 +407,7 @@ export class Callbacks {
     try {
       this.adopt();
       this.processCallbacks(true);
+      if (this.#wait.cookie !== undefined) this.#periods.watch();
     } finally {
       // Even then, or what is left would never have its turn.
       if (this.pending === 0) {

@@ -1,6 +1,6 @@
 // The reclaimer's loop: takes what threads hand over, waits for the grace period, frees.
 
-import { turn } from "../grace_periods/_grace_periods.ts";
+import { type GracePeriods, turn } from "../grace_periods/_grace_periods.ts";
 import type { Heap } from "../memory/_heap.ts";
 import type { Callbacks } from "./_callbacks.ts";
 import { BEAT_INTERVAL, type Handover } from "./_handover.ts";
@@ -20,6 +20,7 @@ export interface ReclaimerSettings {
   /** A word that nobody notifies. */
   nap: number;
   callbacks: Callbacks;
+  periods: GracePeriods;
   handover: Handover;
   heap: Heap;
   orphans: Orphans;
@@ -74,6 +75,7 @@ export async function reclaim(settings: ReclaimerSettings): Promise<void> {
     if (performance.now() - idleSince > settings.idleTimeout) return;
     if (pending > 0) {
       // A reader is in the way. Timers are slower than a period takes.
+      settings.periods.watch();
       if (++naps % NAPS === 0) await turn(0, signal);
       else Atomics.wait(settings.words, settings.nap, 0, nap);
       nap = Math.min(2 * nap, LONGEST_NAP);

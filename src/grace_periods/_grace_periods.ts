@@ -19,11 +19,16 @@ const LONGEST_PAUSE = 10;
 
 /** The grace periods of a domain, as one thread sees and drives them. */
 export class GracePeriods {
+  /** Called by {@linkcode watch} with the sequence of a period that has not ended. */
+  onHindered: (sequence: number) => void = () => {};
+
   readonly #words: Int32Array;
   readonly #sequence: Sequence;
   readonly #detector: Detector;
   readonly #reader: Reader;
   readonly #nap: number;
+  /** The sequence of the period that was in the way of the last poll; 0: none was. */
+  #hindered = 0;
 
   constructor(
     words: Int32Array,
@@ -72,11 +77,23 @@ export class GracePeriods {
       }
       // Between two sections the caller itself is quiescent, and must not wait for itself.
       this.#reader.checkQuiescentState();
-      if (!this.#detector.passed(current)) return false;
+      if (!this.#detector.passed(current)) {
+        this.#hindered = current;
+        return false;
+      }
       // A stale `current` is of a period that has ended already: then this does nothing.
       sequence.end(current);
     }
+    this.#hindered = 0;
     return true;
+  }
+
+  /**
+   * To be called now and then by whoever waits, after a poll: has a stall
+   * noticed. May run code of the user; no lock is held.
+   */
+  watch(): void {
+    if (this.#hindered !== 0) this.onHindered(this.#hindered);
   }
 
   /**
@@ -96,11 +113,15 @@ export class GracePeriods {
       if (this.poll(cookie)) return true;
       pause();
     }
+    // Before the clock of this wait: a report says that the period is as old as the wait at least.
+    this.watch();
     const deadline = performance.now() + timeout;
     let nap = SHORTEST_NAP;
     while (!this.poll(cookie)) {
       const left = deadline - performance.now();
+      // The caller reports it.
       if (left <= 0) return false;
+      this.watch();
       Atomics.wait(this.#words, this.#nap, 0, Math.min(nap, left));
       if (!expedited) nap = Math.min(nap * 2, LONGEST_NAP);
     }
@@ -126,6 +147,7 @@ export class GracePeriods {
     let pause = 0;
     while (!this.poll(cookie)) {
       if (signal?.aborted) return false;
+      this.watch();
       await turn(pause, signal);
       if (!expedited) pause = Math.min(pause + 1, LONGEST_PAUSE);
     }

@@ -12,6 +12,8 @@ const EXPEDITED = LINE + 1;
 const FORCED = LINE + 2;
 /** What the sequence was when a period was forced last. */
 const FORCED_PERIOD = LINE + 3;
+/** Two words, at a multiple of 8 bytes. */
+const FIRST_SEEN = LINE + 4;
 
 /** Words of the sequence and its counters. */
 export const SEQUENCE_WORDS: number = 2 * LINE;
@@ -49,6 +51,11 @@ export class Sequence {
   /** The address of the sequence word. */
   get address(): Address {
     return this.#base + SEQUENCE;
+  }
+
+  /** The address of what `StallWatch` notes of the period in progress: 64 bits. */
+  get firstSeen(): Address {
+    return this.#base + FIRST_SEEN;
   }
 
   /** Lays out a fresh domain. */

@@ -18,7 +18,11 @@
  * ```
  */
 export interface StallReport {
-  /** How long the reporting thread has waited, in ms. */
+  /**
+   * How long the grace period in progress has been seen to last, by the thread that
+   * has watched it longest, in ms; 0 if none is in progress. If the report is about a
+   * lock: how long this thread has waited for it.
+   */
   age: number;
   /** The readers that are in the way. */
   readers: StalledReader[];
@@ -52,7 +56,7 @@ export interface StalledReader {
   id: number;
   /** The name that it gave when it joined, or `""`. */
   name: string;
-  /** How long the reporting thread has seen it in the way, in ms. */
+  /** How long it has been seen in the way, in ms: as long as the period, which waits only for readers of its beginning. */
   age: number;
   /** How many grace periods have begun since its last quiescent state. */
   behind: number;

@@ -190,8 +190,9 @@ export class Heap {
     const state = Atomics.load(this.words, tag);
     if (state !== LIVE) {
       const is = (state & STATE) === DEFERRED ? "deferred" : "free";
-      throw new Error(
+      throw this.misuse(
         `Cannot ${act} a block as it must be live: block ${block} is already ${is}`,
+        tag,
       );
     }
     return tag;
@@ -206,7 +207,7 @@ export class Heap {
    * @param act What the caller was about to do, for the error.
    */
   checkWord(word: Address, what: string, deferred: boolean, act: string): void {
-    const tag = this.#tagAround(word);
+    const tag = this.tagAround(word);
     if (tag === 0) {
       throw new RangeError(
         `Cannot ${act} as its ${what} must be a word of a block that allocate() returned: received ${
@@ -218,40 +219,72 @@ export class Heap {
     if (state === LIVE) return;
     const isDeferred = (state & STATE) === DEFERRED;
     if (isDeferred && deferred) return;
-    throw new Error(
+    throw this.misuse(
       `Cannot ${act} as its ${what} must be a word of a live block: that of word ${word} is already ${
         isDeferred ? "deferred" : "free"
       }`,
+      tag,
     );
   }
 
-  /** The tag of the block in which a word lies, or 0. */
-  #tagAround(word: Address): Address {
+  /**
+   * An error about a block that is not live.
+   *
+   * @param message What it says.
+   * @param _tag The block's tag.
+   * @returns The error.
+   */
+  protected misuse(message: string, _tag: Address): Error {
+    return new Error(message);
+  }
+
+  /**
+   * Whether a block is free.
+   *
+   * @param tag Its tag.
+   * @returns `false` while it is live or deferred.
+   */
+  protected isFree(tag: Address): boolean {
+    return (Atomics.load(this.words, tag) & STATE) === FREE;
+  }
+
+  /**
+   * Finds the block in which a word lies.
+   *
+   * @param word Any value.
+   * @returns The address of the block's tag, or 0.
+   */
+  protected tagAround(word: Address): Address {
     const { firstPage, endPage } = this.#place;
     const words = this.words;
     if (
       !Number.isInteger(word) || word < firstPage * PAGE_WORDS ||
       word >= endPage * PAGE_WORDS
     ) return 0;
-    const page = Math.floor(word / PAGE_WORDS);
-    const kindOf = (page: number) =>
-      Atomics.load(words, this.#table + page * PAGE_ENTRY_WORDS + KIND);
-    const kind = kindOf(page);
+    const page = word >>> PAGE_SHIFT;
+    const kind = this.#kindOf(page);
     if (kind !== 0 && kind !== LARGE) {
       const c = kind - 1;
-      const offset = word - page * PAGE_WORDS - CLASS_DATA[c];
-      const index = Math.floor(offset / CLASS_WORDS[c]);
-      return index < 0 || index >= CLASS_BLOCKS[c]
+      const offset = (word & PAGE_MASK) - CLASS_DATA[c];
+      const index = (offset / CLASS_WORDS[c]) | 0;
+      return offset < 0 || index >= CLASS_BLOCKS[c]
         ? 0
-        : page * PAGE_WORDS + index;
+        : (page << PAGE_SHIFT) + index;
     }
     // In a large block all pages but the first one are of kind 0, as free ones are.
     let first = page;
-    while (first > firstPage && kindOf(first) === 0) first--;
-    const entry = this.#table + first * PAGE_ENTRY_WORDS;
-    return kindOf(first) === LARGE && page - first < words[entry + RUN]
+    while (first > firstPage && this.#kindOf(first) === 0) first--;
+    const entry = this.#table + (first << ENTRY_SHIFT);
+    return this.#kindOf(first) === LARGE && page - first < words[entry + RUN]
       ? entry + TAG
       : 0;
+  }
+
+  #kindOf(page: number): number {
+    return Atomics.load(
+      this.words,
+      this.#table + (page << ENTRY_SHIFT) + KIND,
+    );
   }
 
   /**

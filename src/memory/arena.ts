@@ -205,7 +205,8 @@ export interface Arena {
    *
    * @param address What {@linkcode Arena.allocate} returned.
    * @throws {RangeError} If no block begins there.
-   * @throws {Error} If the block is already free or deferred.
+   * @throws {Error} If the block is already free or deferred. In debug mode, if
+   * `rcu.assignPointer` has published it, until a grace period has ended since it was unlinked.
    */
   free(address: Address): void;
 

@@ -108,9 +108,7 @@ export class Reader {
 
   /** Announces the thread and sees to it that the end of the turn takes it back. */
   goOnline(): void {
-    if (this.#closed) {
-      throw new Error("Cannot read as the Rcu must be open: it is closed");
-    }
+    if (this.#closed) throw this.afterClose("read");
     // First: if there is no room on the stack, nothing has happened.
     probeStack();
     if (!this.#turnEndQueued) {
@@ -174,6 +172,26 @@ export class Reader {
     this.online = true;
     this.goOffline();
     this.#closed = true;
+  }
+
+  /**
+   * An error about what must be in a section.
+   *
+   * @param message What it says.
+   * @returns The error.
+   */
+  outside(message: string): Error {
+    return new Error(message);
+  }
+
+  /**
+   * An error about a use after the membership has ended.
+   *
+   * @param act What was about to be done.
+   * @returns The error.
+   */
+  afterClose(act: string): Error {
+    return new Error(`Cannot ${act} as the Rcu must be open: it is closed`);
   }
 
   readonly #endOfTurn = (): void => {

@@ -121,6 +121,16 @@ export class ReaderTable {
   }
 
   /**
+   * How often a record has been taken.
+   *
+   * @param index The reader.
+   * @returns The generation of the thread that has it, or had it last.
+   */
+  generationOf(index: number): number {
+    return Atomics.load(this.#words, this.slot(index) + GENERATION);
+  }
+
+  /**
    * Whether a record is held by a thread under a name as the holder of locks.
    *
    * @param index The reader.
@@ -129,11 +139,7 @@ export class ReaderTable {
    */
   isOwner(index: number, owner: number): boolean {
     return this.isRegistered(index) &&
-      lockOwner(
-          index,
-          Atomics.load(this.#words, this.slot(index) + GENERATION),
-        ) ===
-        owner;
+      lockOwner(index, this.generationOf(index)) === owner;
   }
 
   /**

@@ -1,5 +1,6 @@
 // How a structure keeps a value: in the word itself, or in a block that the word points to.
 
+import type { DebugReader } from "../debug/_reader.ts";
 import type { Membership } from "../_membership.ts";
 import type { Address } from "../memory/arena.ts";
 import { BlockCodec, show, WordCodec } from "../memory/_codec.ts";
@@ -126,19 +127,8 @@ export class Values<V> {
     const codec = this.#block!;
     if (codec.reusable) return this.load(word);
     const { debug, reader } = this.#membership;
-    const section = reader.section;
-    const check = () => {
-      if (reader.depth === 0 || reader.section !== section) {
-        throw new Error(
-          "Cannot use a view outside the read section in which it was taken",
-        );
-      }
-    };
-    return codec.view(
-      this.#words,
-      word + PAYLOAD,
-      debug ? check : undefined,
-    );
+    const check = debug ? (reader as DebugReader).sectionCheck() : undefined;
+    return codec.view(this.#words, word + PAYLOAD, check);
   }
 
   /**

@@ -393,7 +393,7 @@ export class RcuMap<K, V, View = V> implements Iterable<[K, V]> {
     const node = this.#find(key);
     // Afterwards: a caller's object may have ended the section when it was looked at.
     if (this._reader.depth === 0) {
-      throw new Error(
+      throw this._reader.outside(
         "Cannot view a value outside a read section: the view would outlive it",
       );
     }

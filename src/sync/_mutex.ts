@@ -117,7 +117,17 @@ export function lockOwner(reader: number, generation: number): number {
  * @returns The holder's reader index, or -1 when the mutex is free.
  */
 export function holderOf(words: Int32Array, address: number): number {
-  return (Atomics.load(words, address) & 0x1fff) - 1;
+  return holderIn(Atomics.load(words, address));
+}
+
+/**
+ * Whose name something is.
+ *
+ * @param owner A name, from {@linkcode lockOwner}.
+ * @returns The reader index.
+ */
+export function holderIn(owner: number): number {
+  return (owner & 0x1fff) - 1;
 }
 
 /**

@@ -148,14 +148,16 @@ function goes(buffer: SharedArrayBuffer): Part {
 /** The reclaimer, as long as others are there. */
 function serves(buffer: SharedArrayBuffer): Part {
   const membership = joinAsReclaimer(buffer);
-  const { callbacks, handover, heap, index, orphans, owner, readers, words } =
+  const { callbacks, handover, heap, index, orphans, owner, periods } =
     membership;
+  const { readers, words } = membership;
   return {
     async act() {
       await reclaimerLoop({
         words,
         nap: readers.nap(index),
         callbacks,
+        periods,
         handover: handover!,
         heap,
         orphans,
