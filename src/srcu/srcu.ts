@@ -236,9 +236,13 @@ export class Srcu {
       }
       return true;
     });
-    if (ended) return;
-    membership.assertOpen(act);
-    give();
+    if (!ended) {
+      membership.assertOpen(act);
+      give();
+    }
+    // Debug mode asks for a grace period of the Rcu before what was published is freed: it does
+    // not know which sections its readers have.
+    if (membership.debug) await membership.synchronize(false, signal);
   }
 
   #blocking(age: number): StalledReader[] {
