@@ -149,7 +149,10 @@ Deno.test("no section of any thread finds a block freed that it found before an 
       }
       assertGreater(updates, 0);
       for (const worker of [one, two]) await worker.call("close");
-      memory.free(words[pointer]);
+      const last = words[pointer];
+      rcu.assignPointer(pointer, 0);
+      await srcu.synchronize();
+      memory.free(last);
       memory.free(pointer);
     });
   }, opens("blocks"));
