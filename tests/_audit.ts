@@ -224,18 +224,22 @@ export async function withDomain(
     await until("no reclaimer", alone);
     // This thread may have been in the way of the last thing that the reclaimer left: its name.
     await last.barrier();
-    // A worker that was slow to start may come only now, look around and go.
-    const isNothingLeft = () => {
-      const { memory, readers } = last.stats();
-      return readers.length === 1 && memory.live === live + kept;
-    };
-    for (let looks = 0; looks < LOOKS && !isNothingLeft(); looks++) {
-      await new Promise((resolve) => setTimeout(resolve, looks));
-      await last.barrier();
-    }
-    assertNothingLeft(last, live + kept);
+    await assertNothingIsLeft(last, live + kept);
   } else {
     assertNothingLeft(rcu, live + kept);
+  }
+}
+
+/** Looks again where a reclaimer whose worker was slow to start comes only now, looks around and goes. */
+async function assertNothingIsLeft(rcu: Rcu, live: number): Promise<void> {
+  for (let looks = 0;; looks++) {
+    try {
+      return assertNothingLeft(rcu, live);
+    } catch (error) {
+      if (looks === LOOKS) throw error;
+    }
+    await new Promise((resolve) => setTimeout(resolve, looks));
+    await rcu.barrier();
   }
 }
 
