@@ -24,13 +24,18 @@ import {
   type Layout,
   layout,
   magazinesOf,
+  workOf,
 } from "./_layout.ts";
+import { Inquest } from "./_inquest.ts";
+import { Life } from "./_life.ts";
 import type { Address } from "./memory/arena.ts";
 import { RcuMemoryError } from "./memory/errors.ts";
 import { Heap } from "./memory/_heap.ts";
+import { Journal } from "./memory/_journal.ts";
 import { Roots } from "./memory/_roots.ts";
 import { measureText, readText, writeText } from "./memory/_text.ts";
 import { type FullPolicy, readPolicy } from "./_policy.ts";
+import { Obituaries } from "./readers/_obituaries.ts";
 import { Reader } from "./readers/_reader.ts";
 import { ReaderTable } from "./readers/_slots.ts";
 import {
@@ -63,6 +68,9 @@ const NAP = 1;
 /** What overload makes an updater wait at most, in ms: 1, and twice that for each further highWater. */
 const LONGEST_OVERLOAD_WAIT = 64;
 
+/** Who has waited for so long asks whether somebody has died, in ms. */
+const DOUBT = 200;
+
 /** How often pending callbacks are counted anew because one has changed hands meanwhile. */
 const COUNT_TRIES = 8;
 
@@ -74,8 +82,6 @@ const LEFT_BEHIND =
 export interface MembershipEvents {
   /** A callback threw, or a section was held across an await. */
   onError(error: unknown): void;
-  /** The reclaimer gives no sign of life. */
-  onSilence?(): void;
 }
 
 /**
@@ -108,11 +114,18 @@ export class Membership {
   readonly orphans: Orphans;
   /** Where the policy `offloaded` hands over. */
   readonly handover: Handover | undefined;
+  /** What the update that this thread is making does. */
+  readonly journal: Journal;
+  readonly obituaries: Obituaries;
+  /** Asks whether others have died. */
+  readonly inquest: Inquest;
 
   readonly #detector: Detector;
   readonly #places: Layout;
   readonly #owner: number;
   readonly #nap: Address;
+  readonly #life: Life;
+  readonly #scratch: Address;
   readonly #onClose = new Set<() => void>();
   #closed = false;
   /** Periods that overload had forced when this thread looked last. */
@@ -141,16 +154,26 @@ export class Membership {
     this.stallTimeout = words[HEADER_STALL_TIMEOUT];
     this.readers = new ReaderTable(words, places.readers, maxReaders);
     probeStack();
-    const record = this.readers.register();
+    this.inquest = new Inquest(words);
+    this.#life = new Life(words);
+    const record = this.readers.register(this.#life.mark);
     if (record === undefined) {
+      this.#life.end();
+      // Slots of threads that have died are vacant in a moment.
+      this.inquest.begin();
       throw new RangeError(
-        `Cannot join the domain as at most ${maxReaders} threads can (maxReaders): all slots are taken; a thread that ended without close() keeps its slot`,
+        `Cannot join the domain as at most ${maxReaders} threads can (maxReaders): all slots are taken; those of threads that ended without close() become free as soon as that is proven`,
       );
     }
     const { index, generation } = record;
     this.index = index;
     this.#owner = lockOwner(index, generation);
     this.#nap = this.readers.nap(index);
+    const work = workOf(places, index);
+    const scratch = workOf(places, maxReaders);
+    const onSlow = () => this.inquest.beginElsewhere();
+    this.#scratch = scratch;
+    this.obituaries = new Obituaries(words, places.obituaries);
     this.heap = new Heap(words, {
       control: places.heap,
       table: places.pageTable,
@@ -158,8 +181,18 @@ export class Membership {
       endPage: places.endPage,
       magazines: magazinesOf(places, index),
       owner: this.#owner,
+      index,
+      work,
+      scratch,
+      onSlow,
       debug: this.debug,
     });
+    this.journal = new Journal(
+      words,
+      work,
+      this.heap,
+      (block) => this.retire(block),
+    );
     this.sequence = new Sequence(words, places.sequence);
     this.reader = new Reader(
       words,
@@ -185,14 +218,28 @@ export class Membership {
       this.reader,
       this.#nap,
     );
-    this.orphans = new Orphans(words, places.orphans, this.heap, this.#owner);
+    this.orphans = new Orphans(
+      words,
+      places.orphans,
+      this.heap,
+      this.#owner,
+      work,
+      onSlow,
+    );
     this.counters = new CallbackCounters(words, places.callbacks);
     const policy = readPolicy(words);
     const highWater = words[HEADER_HIGH_WATER];
     const offloaded = policy.mode === "offloaded";
     this.policy = policy;
     this.handover = offloaded
-      ? new Handover(words, places.handover, this.heap, this.#owner)
+      ? new Handover(
+        words,
+        places.handover,
+        this.heap,
+        this.#owner,
+        work,
+        onSlow,
+      )
       : undefined;
     this.callbacks = new Callbacks(
       words,
@@ -210,11 +257,18 @@ export class Membership {
         handsOver: offloaded && !reclaims,
         onError: events.onError,
         onForced: (times) => this.#force(times),
-        onSilence: () => events.onSilence?.(),
+        onSilence: () => this.inquest.begin(),
         onEnd: () => this.#leave(),
       },
     );
-    this.roots = new Roots(words, places.roots, this.heap, this.#owner);
+    this.roots = new Roots(
+      words,
+      places.roots,
+      this.heap,
+      this.#owner,
+      this.journal,
+      onSlow,
+    );
     globalThis.addEventListener?.("error", this.#onUncaught);
     if (name !== "") this.#publishName(name);
   }
@@ -275,6 +329,9 @@ export class Membership {
    * @param address The lock.
    */
   lockToCleanUp(address: Address): void {
+    // What an exception cut short.
+    if (this.journal.open) this.journal.settleAll();
+    this.journal.noteLock(address);
     if (!tryAcquire(this.words, address, this.#owner)) this.#lockSlow(address);
   }
 
@@ -283,7 +340,10 @@ export class Membership {
       throw new Error("Cannot take a lock that this thread holds already");
     }
     if (this.reader.depth === 0) this.reader.goOffline();
-    if (!acquire(this.words, address, this.#owner, this.stallTimeout)) {
+    const { words, stallTimeout } = this;
+    const onSlow = () => this.inquest.beginElsewhere();
+    if (!acquire(words, address, this.#owner, stallTimeout, onSlow)) {
+      this.journal.forgetLock();
       const holder = holderOf(this.words, address);
       // Free after all, at the last moment.
       if (holder < 0) return this.lockToCleanUp(address);
@@ -309,7 +369,10 @@ export class Membership {
    */
   tryLock(address: Address): boolean {
     probeStack();
-    return tryAcquire(this.words, address, this.#owner);
+    this.journal.noteLock(address);
+    if (tryAcquire(this.words, address, this.#owner)) return true;
+    this.journal.forgetLock();
+    return false;
   }
 
   /**
@@ -318,7 +381,10 @@ export class Membership {
    * @param address The lock.
    */
   unlock(address: Address): void {
+    // An exception is on its way out: nobody else may make the stores of this update.
+    if (this.journal.open) this.journal.settle();
     release(this.words, address);
+    this.journal.forgetLock();
   }
 
   // Memory
@@ -365,7 +431,7 @@ export class Membership {
       } else if (patience === Infinity) {
         othersPeriod ??= this.periods.start();
         const left = Math.max(0, deadline - performance.now());
-        if (!this.periods.wait(othersPeriod, left, true)) {
+        if (!this.#wait(othersPeriod, left, true)) {
           stalled = this.stallReport(this.stallTimeout);
           break;
         }
@@ -374,6 +440,7 @@ export class Membership {
         break;
       } else {
         this.callbacks.doubt();
+        this.inquest.beginElsewhere();
         Atomics.wait(this.words, this.#nap, 0, NAP);
       }
       // Or the magazines are another thread's by now.
@@ -411,9 +478,22 @@ export class Membership {
     if (this.#closed || this.reader.depth !== 0) return true;
     const cookie = this.callbacks.waitsFor;
     if (cookie === undefined) return true;
-    if (!this.periods.wait(cookie, timeout, true)) return false;
+    if (!this.#wait(cookie, timeout, true)) return false;
     this.callbacks.processCallbacks();
     return true;
+  }
+
+  /** Blocks until a period has ended; after a while it may be a dead thread that is in the way. */
+  #wait(
+    cookie: GracePeriodCookie,
+    timeout: number,
+    expedited: boolean,
+  ): boolean {
+    const { periods } = this;
+    if (periods.wait(cookie, Math.min(timeout, DOUBT), expedited)) return true;
+    if (timeout <= DOUBT) return false;
+    this.inquest.beginElsewhere();
+    return periods.wait(cookie, timeout - DOUBT, expedited);
   }
 
   /**
@@ -445,7 +525,7 @@ export class Membership {
     if (!this.#closed) return this.callbacks.deferFree(block, tag);
     // A callback closed the membership in the middle of an operation that goes on.
     this.heap.linkDeferred(tag, 0);
-    this.orphans.leave(block, 1);
+    this.orphans.leave(block, 1, 0);
   }
 
   /** Gives callbacks a chance to run. No lock is held. */
@@ -467,7 +547,7 @@ export class Membership {
     this.reader.goOffline();
     if (expedited) this.sequence.countExpedited();
     const cookie = this.periods.start();
-    if (!this.periods.wait(cookie, timeout, expedited)) {
+    if (!this.#wait(cookie, timeout, expedited)) {
       this.#throwStalled("wait for a grace period", timeout);
     }
   }
@@ -509,9 +589,11 @@ export class Membership {
     const forget = this.onClose(end);
     if (signal?.aborted) end();
     signal?.addEventListener("abort", end);
+    const doubt = setInterval(() => this.inquest.begin(), DOUBT);
     try {
       return await wait(over.signal);
     } finally {
+      clearInterval(doubt);
       signal?.removeEventListener("abort", end);
       forget();
     }
@@ -530,6 +612,7 @@ export class Membership {
       this.assertOutside("finish a barrier");
       const left = deadline - performance.now();
       if (left <= 0) this.#throwStalled("finish a barrier", timeout);
+      if (timeout - left > DOUBT) this.inquest.beginElsewhere();
       if (this.callbacks.waitsFor === undefined) {
         this.reader.goOffline();
         Atomics.wait(this.words, this.#nap, 0, NAP);
@@ -722,7 +805,9 @@ export class Membership {
       throw error;
     }
     writeText(this.words, block, name);
-    this.readers.setName(this.index, block);
+    this.journal.join(block);
+    this.journal.store(this.readers.nameAt(this.index), block);
+    this.journal.finish();
   }
 
   /**
@@ -735,8 +820,10 @@ export class Membership {
     probeStack();
     const name = this.readers.nameOf(this.index);
     if (name !== 0) {
-      this.readers.setName(this.index, 0);
-      this.retire(name);
+      if (this.journal.open) this.journal.settleAll();
+      this.journal.leave(name);
+      this.journal.store(this.readers.nameAt(this.index), 0);
+      this.journal.finish();
     }
     this.#closed = true;
     globalThis.removeEventListener?.("error", this.#onUncaught);
@@ -768,27 +855,6 @@ export class Membership {
   }
 
   /**
-   * Takes over what a reclaimer had that has been proven dead: its thread
-   * runs no more and never will. Others that have the same proof wait.
-   *
-   * @param dead The reclaimer, as the holder of the claim.
-   */
-  bury(dead: number): void {
-    const { callbacks, counters, handover, heap, readers, words } = this;
-    if (handover?.holder !== dead) return;
-    const index = handover.reclaimer;
-    Atomics.store(words, readers.slot(index), 0);
-    callbacks.leaveFor(counters.line(index));
-    const name = readers.nameOf(index);
-    readers.setName(index, 0);
-    if (name !== 0) this.retire(name);
-    heap.flushFor(magazinesOf(this.#places, index));
-    readers.unregister(index);
-    handover.resign(dead);
-    callbacks.help(true);
-  }
-
-  /**
    * Gives the record back: the slot, the callback line, the magazines. From the
    * last store here it may be another thread's, while code of this membership is
    * still on the stack (a callback may close in the middle of an operation),
@@ -811,7 +877,10 @@ export class Membership {
    */
   #leave(): void {
     this.heap.detach();
+    this.journal.detach(this.#scratch);
     this.readers.unregister(this.index);
+    // Last: who gets the lock finds that the record is not this thread's any more.
+    this.#life.end();
     // The reclaimer ends with the last other thread.
     this.handover?.wake();
   }

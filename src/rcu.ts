@@ -21,7 +21,6 @@ import type {
   SynchronizeSyncOptions,
 } from "./options.ts";
 import { ReclaimerHost } from "./_reclaimer_host.ts";
-import { buryIfDead } from "./_reclaimer_death.ts";
 import { probeStack } from "./sync/_stack.ts";
 import { OpenSection, type ReadSection } from "./readers/section.ts";
 import type { RcuStats, ReaderStats } from "./stats.ts";
@@ -106,10 +105,7 @@ export class Rcu extends EventTarget implements Disposable {
     super();
     this.handle = handle;
     const report = (error: unknown) => this.#report(error);
-    const membership = new Membership(words, name, {
-      onError: report,
-      onSilence: () => void buryIfDead(handle.id, membership),
-    });
+    const membership = new Membership(words, name, { onError: report });
     this.#membership = membership;
     this.memory = arenaOf(membership);
     if (startsReclaimer) new ReclaimerHost(handle, membership, report).start();
@@ -935,7 +931,10 @@ function arenaOf(membership: Membership): Arena {
           }`,
         );
       }
-      return membership.allocate(size);
+      const block = membership.allocate(size);
+      // The user's own from now on, whatever becomes of this thread.
+      heap.makePublic(block);
+      return block;
     },
     free(address: Address): void {
       membership.assertOpen("free");

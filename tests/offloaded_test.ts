@@ -439,7 +439,7 @@ function pushOne({ heap, handover }: ReturnType<typeof parts>): void {
   const block = heap.tryAllocate(4);
   const tag = heap.tagOf(block);
   heap.linkDeferred(tag, 0);
-  handover.push(block, tag, 1);
+  handover.push(block, tag, 1, 0);
   handover.wake();
 }
 

@@ -8,6 +8,7 @@ import { hasStack, probeStack } from "../sync/_stack.ts";
 import { Closures } from "./_closures.ts";
 import {
   type CallbackCounters,
+  CLOSURES,
   ENQUEUED,
   HANDED,
   INVOKED,
@@ -18,6 +19,7 @@ import {
 } from "./_counters.ts";
 import type { Handover } from "./_handover.ts";
 import type { Orphans } from "./_orphans.ts";
+import type { Taken } from "./_shared_list.ts";
 import { emptySegment, leftIn, type Segment } from "./_segment.ts";
 import { type Throttle, UNLIMITED } from "./_throttle.ts";
 import { Timer } from "./_timer.ts";
@@ -28,6 +30,9 @@ const INTERVAL = 64;
 /** First and longest pause between two looks while nothing is enqueued, in ms. */
 const SHORTEST_PAUSE = 0;
 const LONGEST_PAUSE = 10;
+
+/** Turns in a row in which nothing could be done: perhaps a thread is in the way that has died. */
+const VAIN_TURNS = 32;
 
 /** What a thread's callbacks report, and how they are done. */
 export interface CallbackSettings {
@@ -43,7 +48,7 @@ export interface CallbackSettings {
   onError(error: unknown): void;
   /** Overload: how many times highWater wait. */
   onForced(times: number): void;
-  /** The reclaimer gives no sign of life. */
+  /** The reclaimer gives no sign of life, or callbacks have waited for long. */
   onSilence(): void;
   /** The thread has left and nothing of its own waits any more: its line is not written again. */
   onEnd(): void;
@@ -92,6 +97,7 @@ export class Callbacks {
   #invoked: number;
   #handed: number;
   #peak: number;
+  /** Closures that wait. Shared, too, so that those of a thread that dies are known. */
   #closures = 0;
   #quota = INTERVAL;
   #forceAt: number;
@@ -101,6 +107,8 @@ export class Callbacks {
   /** Ready callbacks wait for a later turn. */
   #plugged = false;
   #pause = SHORTEST_PAUSE;
+  /** Turns since something was done. */
+  #vainTurns = 0;
   readonly #ready: Closures;
   readonly #timer = new Timer();
   readonly #onTurn = (): void => this.#turn();
@@ -128,7 +136,7 @@ export class Callbacks {
     this.#highWater = settings.highWater;
     this.#forceAt = settings.highWater;
     this.#ready = new Closures(settings.onError, (count) => {
-      this.#closures -= count;
+      this.#countClosures(-count);
       this.#countInvoked(count);
     });
     this.#wait = emptySegment(base + WAIT);
@@ -197,8 +205,13 @@ export class Callbacks {
     probeStack();
     this.#timer.keepAlive(true);
     this.#next.push(callback);
-    this.#closures++;
+    this.#countClosures(1);
     this.#enqueue();
+  }
+
+  #countClosures(change: number): void {
+    this.#closures += change;
+    this.#words[this.#base + CLOSURES] = this.#closures;
   }
 
   /** Puts a block before the others in NEXT. */
@@ -207,8 +220,10 @@ export class Callbacks {
     const head = this.#base + NEXT;
     const first = words[head];
     if (first === 0) this.#nextTail = tag;
+    this.#heap.takeInHand(block);
     this.#heap.linkDeferred(tag, first);
     words[head] = block;
+    this.#heap.takeInHand(0);
   }
 
   #enqueue(): void {
@@ -316,11 +331,11 @@ export class Callbacks {
       return;
     }
     if (this.backlog >= this.#highWater) return;
-    const words = this.#words;
-    const head = words[this.#base + NEXT];
-    words[this.#base + NEXT] = 0;
+    const from = this.#base + NEXT;
+    const head = this.#words[from];
+    // If another thread is at it, what waits is stamped here and now instead.
+    if (!handover.push(head, this.#nextTail, frees, from)) return;
     this.#nextCount = this.#next.length;
-    handover.push(head, this.#nextTail, frees);
     this.#countHanded(frees);
     handover.wake();
     // Pairs with: `resign`. If the reclaimer has gone meanwhile, it may not have seen our list.
@@ -360,7 +375,8 @@ export class Callbacks {
     for (let left = frees; left > 0; left--) {
       const tag = heap.tagOf(block);
       const next = heap.nextDeferred(tag);
-      // The head moves first: whoever takes the list over finds the rest.
+      // The head moves before the block does: whoever takes the list over finds the rest.
+      heap.takeInHand(block);
       words[ready.head] = next;
       heap.release(block, tag);
       block = next;
@@ -393,6 +409,7 @@ export class Callbacks {
 
   /** Something has been done: perhaps all. */
   #rest(): void {
+    this.#vainTurns = 0;
     this.#throttle?.watch(this.pending);
     if (this.#closures === 0) this.#timer.keepAlive(false);
     if (!this.#left || this.pending !== 0 || this.#ended) return;
@@ -413,6 +430,7 @@ export class Callbacks {
         this.#pause = SHORTEST_PAUSE;
       } else {
         this.#pause = Math.min(this.#pause + 1, LONGEST_PAUSE);
+        if (++this.#vainTurns % VAIN_TURNS === 0) this.#settings.onSilence();
         this.#timer.start(this.#onTurn, this.#pause);
       }
     }
@@ -421,14 +439,19 @@ export class Callbacks {
   /** Takes over what threads that left had deferred. Does nothing once this one has left. */
   adopt(): void {
     if (this.#left) return;
-    let block = this.#orphans.take((count) => this.#countEnqueued(count));
-    while (block !== 0) {
-      const tag = this.#heap.tagOf(block);
-      const next = this.#heap.nextDeferred(tag);
-      this.#link(block, tag);
-      this.#nextCount++;
-      block = next;
-    }
+    this.#receive((count) => this.#orphans.take(this.#base, count));
+  }
+
+  /** Takes a shared list over. */
+  #receive(
+    take: (count: (blocks: number) => void) => Taken | undefined,
+  ): boolean {
+    const wasEmpty = this.#words[this.#base + NEXT] === 0;
+    const taken = take((count) => this.#countEnqueued(count));
+    if (taken === undefined) return false;
+    if (wasEmpty) this.#nextTail = taken.tail;
+    this.#nextCount += taken.count;
+    return true;
   }
 
   /**
@@ -440,19 +463,12 @@ export class Callbacks {
    */
   help(wait: boolean): void {
     if (this.#left) return;
-    const taken = this.#handover?.take(
-      wait,
-      (count) => this.#countEnqueued(count),
+    const handover = this.#handover;
+    if (handover === undefined) return;
+    const taken = this.#receive((count) =>
+      handover.take(this.#base, wait, count)
     );
-    if (taken === undefined) return;
-    const words = this.#words;
-    const head = this.#base + NEXT;
-    const first = words[head];
-    if (first === 0) this.#nextTail = taken.tail;
-    this.#heap.linkDeferred(taken.tail, first);
-    words[head] = taken.head;
-    this.#nextCount += taken.count;
-    this.#keep = true;
+    if (taken) this.#keep = true;
   }
 
   /** Has it looked into if the reclaimer gives no sign of life. */
@@ -480,37 +496,15 @@ export class Callbacks {
   leave(): void {
     this.#left = true;
     const words = this.#words;
-    const nextFrees = this.#nextCount - this.#next.length;
-    this.#orphans.leave(words[this.#base + NEXT], nextFrees);
-    words[this.#base + NEXT] = 0;
+    const next = this.#base + NEXT;
+    let frees = this.#nextCount - this.#next.length;
+    this.#orphans.leave(words[next], frees, next);
     this.#nextCount = this.#next.length;
-    let frees = nextFrees;
     for (const segment of [this.#wait, this.#later]) {
-      this.#orphans.leave(words[segment.head], segment.frees);
-      words[segment.head] = 0;
+      this.#orphans.leave(words[segment.head], segment.frees, segment.head);
       frees += segment.frees;
       segment.frees = 0;
     }
     this.#countHanded(frees);
-  }
-
-  /**
-   * Hands every deferred block of a thread on that is dead.
-   *
-   * @param line The thread's line.
-   */
-  leaveFor(line: Address): void {
-    const words = this.#words;
-    const heap = this.#heap;
-    for (const list of [NEXT, WAIT, LATER]) {
-      let count = 0;
-      for (let block = words[line + list]; block !== 0; count++) {
-        block = heap.nextDeferred(heap.tagOf(block));
-      }
-      this.#orphans.leave(words[line + list], count);
-      words[line + list] = 0;
-      // Pairs with: `barrier`, as in `leave`.
-      Atomics.add(words, line + HANDED, count);
-    }
   }
 }

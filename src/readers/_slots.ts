@@ -14,9 +14,16 @@ const NAME = LINE + 2;
 const NAP = LINE + 3;
 const RECORD_WORDS = 2 * LINE;
 
+// STATUS is 0 while the record is vacant. Otherwise it says who has it: a life, and in the low bits
+// whether the registration is complete.
 const VACANT = 0;
 const CLAIMED = 1;
 const REGISTERED = 2;
+const STAGE = 3;
+/** A life (see Life) whose end can be proven. */
+export const PROVABLE = 4;
+/** Where the number of a life begins in it. */
+export const LIFE_SHIFT = 3;
 
 /** Words of the table's own line: how many records have ever been taken. */
 const COUNT = 0;
@@ -71,17 +78,22 @@ export class ReaderTable {
   }
 
   /**
-   * Takes a vacant record.
+   * Takes a vacant record. From the first store on the record says whose it is, so
+   * that even a thread that dies in the middle of this can be found out.
    *
+   * @param life Who takes it; the two low bits are 0.
    * @returns The reader's index and the record's generation, or `undefined` when all are taken.
    */
-  register(): { index: number; generation: number } | undefined {
+  register(
+    life: number = 1 << LIFE_SHIFT,
+  ): { index: number; generation: number } | undefined {
     const words = this.#words;
     for (let index = 0; index < this.#maxReaders; index++) {
       const record = this.slot(index);
       const status = record + STATUS;
       if (
-        Atomics.compareExchange(words, status, VACANT, CLAIMED) !== VACANT
+        Atomics.compareExchange(words, status, VACANT, life | CLAIMED) !==
+          VACANT
       ) continue;
       const generation = Atomics.add(words, record + GENERATION, 1) + 1;
       Atomics.store(words, record + SLOT, 0);
@@ -92,7 +104,7 @@ export class ReaderTable {
         Atomics.compareExchange(words, this.#base + COUNT, count, index + 1);
         count = this.count;
       }
-      Atomics.store(words, status, REGISTERED);
+      Atomics.store(words, status, life | REGISTERED);
       return { index, generation };
     }
     return undefined;
@@ -115,7 +127,28 @@ export class ReaderTable {
    * @returns `true` while it is registered.
    */
   isRegistered(index: number): boolean {
-    return Atomics.load(this.#words, this.slot(index) + STATUS) === REGISTERED;
+    const status = Atomics.load(this.#words, this.slot(index) + STATUS);
+    return (status & STAGE) === REGISTERED;
+  }
+
+  /**
+   * Who has a record, or is about to.
+   *
+   * @param index The record.
+   * @returns The life, or 0.
+   */
+  lifeOf(index: number): number {
+    return Atomics.load(this.#words, this.slot(index) + STATUS) & ~STAGE;
+  }
+
+  /**
+   * Which time it is that a record is taken.
+   *
+   * @param index The record.
+   * @returns The generation.
+   */
+  generationOf(index: number): number {
+    return Atomics.load(this.#words, this.slot(index) + GENERATION);
   }
 
   /**
@@ -139,6 +172,21 @@ export class ReaderTable {
    */
   nameOf(index: number): Address {
     return Atomics.load(this.#words, this.slot(index) + NAME);
+  }
+
+  /**
+   * Where the word is that leads to a reader's name.
+   *
+   * @param index The reader.
+   * @returns The address.
+   */
+  nameAt(index: number): Address {
+    return this.slot(index) + NAME;
+  }
+
+  /** How many records there are. */
+  get size(): number {
+    return this.#maxReaders;
   }
 
   /**
