@@ -513,7 +513,6 @@ export class Heap {
 
   /** Turns a free page into a slab; the first magazine is loaded, the rest go to the depot. */
   #newSlab(c: number, magazine: Address): boolean {
-    const words = this.words;
     const page = this.#takePages(1, c + 1);
     if (page === 0) return false;
     this.#listSlab(c, page, 0, magazine);

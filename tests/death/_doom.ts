@@ -1,0 +1,168 @@
+// A thread that dies at a given step, without another thread.
+
+import { Rcu, type RcuHandle } from "../../mod.ts";
+import { Estate } from "../../src/_estate.ts";
+import {
+  HEADER_DETECTOR,
+  HEADER_MAX_READERS,
+  layout,
+} from "../../src/_layout.ts";
+import { ReaderTable } from "../../src/readers/_slots.ts";
+
+const ACCESSES = [
+  "add",
+  "and",
+  "compareExchange",
+  "exchange",
+  "load",
+  "notify",
+  "or",
+  "store",
+  "sub",
+  "wait",
+] as const;
+// deno-lint-ignore no-explicit-any
+const globals = globalThis as any;
+
+type Access = (words: Int32Array, ...rest: unknown[]) => unknown;
+
+/** Thrown where the thread dies, and by everything that it still does while its stack unwinds. */
+class Death extends Error {}
+
+/** Views of shared memory whose plain stores are steps, too: the view → the array behind it. */
+const behind = new WeakMap<object, Int32Array>();
+
+/** Gets the view through which memory is about to be touched. */
+let acting: (view: Int32Array) => void = () => {};
+
+/** Before anything of the package is used. */
+for (const name of ACCESSES) {
+  const original = Atomics[name] as unknown as Access;
+  const access: Access = (words, ...rest) => {
+    acting(words);
+    return original(behind.get(words) ?? words, ...rest);
+  };
+  Object.assign(Atomics, { [name]: access });
+}
+
+/** A view whose plain stores are steps. */
+function watch(words: Int32Array): Int32Array {
+  const view: Int32Array = new Proxy(words, {
+    get: (target, key) => {
+      const value = Reflect.get(target, key, target);
+      if (typeof value !== "function") return value;
+      return (...rest: unknown[]) => {
+        if (/^(fill|set|copyWithin)$/.test(String(key))) acting(view);
+        return value.apply(target, rest);
+      };
+    },
+    set: (target, key, value) => {
+      acting(view);
+      return Reflect.set(target, key, value, target);
+    },
+  });
+  behind.set(view, words);
+  return view;
+}
+
+/**
+ * Has one thread play two: its memberships, and one that dies at some step.
+ *
+ * A step is an atomic access or a plain store, whatever makes it. The memory is
+ * put back to what it was at the death when the stack has been unwound, so `finally` and
+ * `catch` blocks, which a thread that dies does not run, change nothing.
+ */
+export class Doom {
+  /** Steps of the last act. */
+  steps = 0;
+  #at = Infinity;
+  #view: Int32Array | undefined;
+  #dead = false;
+  #image: Int32Array | undefined;
+  #words: Int32Array | undefined;
+
+  /**
+   * Joins a domain as the thread that is to die.
+   *
+   * @param handle The domain's handle.
+   * @returns Its membership.
+   */
+  attach(handle: RcuHandle): Rcu {
+    const array = Int32Array;
+    this.#words = new Int32Array(handle.buffer);
+    const watched = watch(this.#words);
+    this.#view = watched;
+    globalThis.Int32Array = new Proxy(array, {
+      construct: (target, [source, ...rest]) =>
+        source === handle.buffer
+          ? watched
+          : Reflect.construct(target, [source, ...rest]),
+    });
+    try {
+      return Rcu.attach(handle, { name: "doomed" });
+    } finally {
+      globalThis.Int32Array = array;
+    }
+  }
+
+  #step(): void {
+    if (this.#dead) throw new Death();
+    if (this.steps++ < this.#at) return;
+    this.#dead = true;
+    this.#image ??= this.#words!.slice();
+    this.#image.set(this.#words!);
+    throw new Death();
+  }
+
+  /**
+   * Does something as the thread that is to die.
+   *
+   * @param act What.
+   * @param at The step before which it dies.
+   * @returns Whether it has died.
+   */
+  run(act: () => void, at: number): boolean {
+    this.#at = at;
+    this.steps = 0;
+    this.#dead = false;
+    const { queueMicrotask } = globalThis;
+    // A dead thread has no further turn.
+    globals.queueMicrotask = () => {};
+    acting = (words) => {
+      if (words === this.#view) this.#step();
+    };
+    try {
+      act();
+    } catch (error) {
+      if (!this.#dead) throw error;
+    } finally {
+      acting = () => {};
+      globals.queueMicrotask = queueMicrotask;
+    }
+    if (this.#dead) this.#words!.set(this.#image!);
+    return this.#dead;
+  }
+}
+
+/**
+ * Buries every member but one, as somebody who has the proof does.
+ *
+ * @param words The domain's words.
+ * @param survivor The record of the one.
+ */
+export function bury(words: Int32Array, survivor: number): void {
+  const places = layout(
+    words.length,
+    words[HEADER_MAX_READERS],
+    words[HEADER_DETECTOR],
+  );
+  const readers = new ReaderTable(
+    words,
+    places.readers,
+    words[HEADER_MAX_READERS],
+  );
+  for (let index = 0; index < readers.size; index++) {
+    if (index === survivor || readers.lifeOf(index) === 0) continue;
+    new Estate(words, index).windUp();
+  }
+}
