@@ -23,6 +23,35 @@ import { Obituaries, type Obituary } from "./readers/_obituaries.ts";
 import { ReaderTable } from "./readers/_slots.ts";
 import { isHeldBy, lockOwner, release } from "./sync/_mutex.ts";
 
+/** Longest wait for a lock, in ms: its holder may be the next one to be buried. */
+const PATIENCE = 50;
+
+/**
+ * Winds up what threads leave that have been proven dead. One may wait for a lock that
+ * another one has: what cannot be done yet is begun again when the others' has been.
+ *
+ * @param words The domain's words.
+ * @param dead Their records.
+ */
+export function windUp(words: Int32Array, dead: number[]): void {
+  let left = dead;
+  while (left.length > 0) {
+    let obstacle: unknown;
+    const rest = left.filter((index) => {
+      try {
+        new Estate(words, index).windUp();
+        return false;
+      } catch (error) {
+        obstacle = error;
+        return true;
+      }
+    });
+    // Somebody alive is in the way: the next one to ask has better luck.
+    if (rest.length === left.length) throw obstacle;
+    left = rest;
+  }
+}
+
 /**
  * Winds up what a thread leaves that has been proven dead. Whoever does it takes
  * the thread's place: it works with that thread's record, magazines, lists and
@@ -41,7 +70,7 @@ import { isHeldBy, lockOwner, release } from "./sync/_mutex.ts";
  *    and what the journal has to do needs no block that one might reclaim: it
  *    only stores words of structures, and marks tags of blocks that are live.
  */
-export class Estate {
+class Estate {
   readonly #words: Int32Array;
   readonly #index: number;
   readonly #owner: number;
@@ -82,12 +111,30 @@ export class Estate {
       index,
       work,
       scratch: workOf(places, maxReaders),
+      patience: PATIENCE,
       debug: words[HEADER_DEBUG] !== 0,
     });
     this.#heap = heap;
     this.#journal = new Journal(words, work, heap, (left) => this.#defer(left));
-    this.#orphans = new Orphans(words, places.orphans, heap, owner, work);
-    this.#handover = new Handover(words, places.handover, heap, owner, work);
+    const { handover, orphans } = places;
+    this.#orphans = new Orphans(
+      words,
+      orphans,
+      heap,
+      owner,
+      work,
+      undefined,
+      PATIENCE,
+    );
+    this.#handover = new Handover(
+      words,
+      handover,
+      heap,
+      owner,
+      work,
+      undefined,
+      PATIENCE,
+    );
     this.#roots = new Roots(words, places.roots, heap, owner, this.#journal);
     this.#obituaries = new Obituaries(words, places.obituaries);
     this.#detector = places.detector;

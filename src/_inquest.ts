@@ -1,6 +1,6 @@
 // Asking which members of a domain have died, and having them buried.
 
-import { Estate } from "./_estate.ts";
+import { windUp } from "./_estate.ts";
 import { HEADER_DETECTOR, HEADER_MAX_READERS, layout } from "./_layout.ts";
 import { ifDead } from "./_life.ts";
 import { PROVABLE, ReaderTable } from "./readers/_slots.ts";
@@ -33,18 +33,28 @@ export class Inquest {
    */
   async run(): Promise<void> {
     const readers = this.#readers;
-    const asked: Promise<void>[] = [];
+    const over = Promise.withResolvers<void>();
+    const requests: Promise<void>[] = [];
+    const answers: Promise<number>[] = [];
     for (let index = 0; index < readers.size; index++) {
       const life = readers.lifeOf(index);
       if ((life & PROVABLE) === 0) continue;
-      asked.push(ifDead(this.#words, life, () => {
+      const answer = Promise.withResolvers<number>();
+      answers.push(answer.promise);
+      const request = ifDead(this.#words, life, () => {
         // Who was granted the lock because it was given back finds another life there, or none.
-        if (readers.lifeOf(index) === life) {
-          new Estate(this.#words, index).windUp();
-        }
-      }));
+        answer.resolve(readers.lifeOf(index) === life ? index : -1);
+        return over.promise;
+      });
+      requests.push(request.finally(() => answer.resolve(-1)));
     }
-    await Promise.all(asked);
+    try {
+      const dead = (await Promise.all(answers)).filter((index) => index >= 0);
+      windUp(this.#words, dead);
+    } finally {
+      over.resolve();
+    }
+    await Promise.all(requests);
   }
 
   /** As {@linkcode Inquest.run}, now and then at most, for who has other things to do. */

@@ -83,19 +83,19 @@ export class Life {
  *
  * @param words The domain's words.
  * @param life What stands for it.
- * @param act What to do, while nobody else has the proof.
+ * @param act What to do; until it is done nobody else has the proof.
  */
 export async function ifDead(
   words: Int32Array,
   life: number,
-  act: () => void,
+  act: () => Promise<void>,
 ): Promise<void> {
   if ((life & PROVABLE) === 0) return;
   await locks()?.request(
     lockName(words, life),
     { ifAvailable: true },
-    (lock) => {
-      if (lock !== null) act();
+    async (lock) => {
+      if (lock !== null) await act();
     },
   );
 }

@@ -20,10 +20,14 @@ import type {
   SynchronizeOptions,
   SynchronizeSyncOptions,
 } from "./options.ts";
+import { ReaderLostEvent } from "./reader_lost.ts";
 import { ReclaimerHost } from "./_reclaimer_host.ts";
 import { probeStack } from "./sync/_stack.ts";
 import { OpenSection, type ReadSection } from "./readers/section.ts";
 import type { RcuStats, ReaderStats } from "./stats.ts";
+
+/** How often a thread that wants to hear of deaths asks for them, in ms. */
+const WATCH = 1_000;
 
 const SYNCHRONIZE_OPTIONS: OptionNames<SynchronizeOptions> = {
   expedited: true,
@@ -56,7 +60,8 @@ export let membershipOf: (rcu: Rcu, act: string) => Membership;
  *
  * Dispatches `"error"` (an `ErrorEvent`) when a callback threw or a read
  * section was held across an `await`; unless a listener calls
- * `preventDefault()`, the error is also printed with `console.error`.
+ * `preventDefault()`, the error is also printed with `console.error`. Dispatches
+ * `"readerlost"` (a {@linkcode ReaderLostEvent}) when a worker has died without {@linkcode Rcu.close}.
  *
  * @example Two threads, one map
  * ```ts
@@ -86,6 +91,7 @@ export class Rcu extends EventTarget implements Disposable {
   readonly memory: Arena;
 
   readonly #membership: Membership;
+  #watches = false;
 
   static {
     membershipOf = (rcu, act) => {
@@ -664,6 +670,32 @@ export class Rcu extends EventTarget implements Disposable {
     options?: boolean | AddEventListenerOptions,
   ): void;
   /**
+   * Listens for an event.
+   *
+   * @param type `"readerlost"`: a worker died without `close()`, and what it had has been taken over.
+   * @param listener What to call; `event.name` is what the worker was called.
+   * @param options As of `EventTarget`.
+   *
+   * @example Hearing of a worker that has died
+   * ```ts
+   * import { Rcu } from "@grace/rcu";
+   * import { assertEquals } from "@std/assert";
+   *
+   * using rcu = Rcu.create();
+   * const lost: string[] = [];
+   * rcu.addEventListener("readerlost", ({ name }) => lost.push(name));
+   * assertEquals(lost, []); // nobody has died
+   * ```
+   */
+  override addEventListener(
+    type: "readerlost",
+    listener:
+      | ((event: ReaderLostEvent) => unknown)
+      | { handleEvent(event: ReaderLostEvent): unknown }
+      | null,
+    options?: boolean | AddEventListenerOptions,
+  ): void;
+  /**
    * Listens for an event of another type.
    *
    * @param type The type.
@@ -680,6 +712,7 @@ export class Rcu extends EventTarget implements Disposable {
     listener: unknown,
     options?: boolean | AddEventListenerOptions,
   ): void {
+    if (type === "readerlost" && !this.#watches) this.#watchForDeaths();
     super.addEventListener(type, listener as EventListener, options);
   }
 
@@ -711,6 +744,31 @@ export class Rcu extends EventTarget implements Disposable {
     listener:
       | ((event: ErrorEvent) => unknown)
       | { handleEvent(event: ErrorEvent): unknown }
+      | null,
+    options?: boolean | EventListenerOptions,
+  ): void;
+  /**
+   * Listens no longer.
+   *
+   * @param type `"readerlost"`.
+   * @param listener What was to be called.
+   * @param options As of `EventTarget`.
+   *
+   * @example Listening for a while
+   * ```ts
+   * import { Rcu, type ReaderLostEvent } from "@grace/rcu";
+   *
+   * using rcu = Rcu.create();
+   * const listener = ({ name }: ReaderLostEvent) => console.log(name);
+   * rcu.addEventListener("readerlost", listener);
+   * rcu.removeEventListener("readerlost", listener);
+   * ```
+   */
+  override removeEventListener(
+    type: "readerlost",
+    listener:
+      | ((event: ReaderLostEvent) => unknown)
+      | { handleEvent(event: ReaderLostEvent): unknown }
       | null,
     options?: boolean | EventListenerOptions,
   ): void;
@@ -760,8 +818,10 @@ export class Rcu extends EventTarget implements Disposable {
     const list: ReaderStats[] = [];
     let peak = 0;
     let invoked = 0;
+    let lost = 0;
     for (let id = 0; id < readers.count; id++) {
       invoked += counters.invoked(id) >>> 0;
+      lost += counters.lost(id) >>> 0;
       peak = Math.max(peak, counters.peak(id));
       if (!readers.isRegistered(id)) continue;
       const announced = Atomics.load(words, readers.slot(id));
@@ -782,7 +842,12 @@ export class Rcu extends EventTarget implements Disposable {
         expedited: sequence.expedited,
         forced: sequence.forced,
       },
-      callbacks: { pending: this.#membership.pendingOfAll(), peak, invoked },
+      callbacks: {
+        pending: this.#membership.pendingOfAll(),
+        peak,
+        invoked,
+        lost,
+      },
       memory: heap.audit(),
       readers: list,
     };
@@ -855,6 +920,24 @@ export class Rcu extends EventTarget implements Disposable {
    */
   toJSON(): Record<string, never> {
     return {};
+  }
+
+  /** Tells the listeners of this thread who has died, while it is a member. Keeps no process alive. */
+  async #watchForDeaths(): Promise<void> {
+    const membership = this.#membership;
+    const { inquest, obituaries } = membership;
+    this.#watches = true;
+    for (let seen = obituaries.count; !membership.closed;) {
+      await obituaries.next(seen, WATCH);
+      if (membership.closed) return;
+      const { count, news } = obituaries.since(seen);
+      seen = count;
+      for (const { id, lostCallbacks, name } of news) {
+        const init = { readerId: id, name, lostCallbacks };
+        this.dispatchEvent(new ReaderLostEvent(init));
+      }
+      inquest.begin();
+    }
   }
 
   #checkSignal(act: string, signal: AbortSignal | undefined): void {

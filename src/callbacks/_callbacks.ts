@@ -13,6 +13,7 @@ import {
   HANDED,
   INVOKED,
   LATER,
+  LOST,
   NEXT,
   PEAK,
   WAIT,
@@ -96,6 +97,8 @@ export class Callbacks {
   #enqueued: number;
   #invoked: number;
   #handed: number;
+  /** What threads that had the record before lost as they died. */
+  readonly #lost: number;
   #peak: number;
   /** Closures that wait. Shared, too, so that those of a thread that dies are known. */
   #closures = 0;
@@ -146,12 +149,14 @@ export class Callbacks {
     this.#enqueued = Atomics.load(words, base + ENQUEUED);
     this.#invoked = Atomics.load(words, base + INVOKED);
     this.#handed = Atomics.load(words, base + HANDED);
+    this.#lost = Atomics.load(words, base + LOST);
     this.#peak = Atomics.load(words, base + PEAK);
   }
 
   /** Callbacks and frees of this thread that have been neither invoked nor handed on. */
   get pending(): number {
-    return (this.#enqueued - this.#invoked - this.#handed) | 0;
+    const done = this.#invoked + this.#handed + this.#lost;
+    return (this.#enqueued - done) | 0;
   }
 
   /** Callbacks and frees that this record has ever invoked, modulo 2³². */

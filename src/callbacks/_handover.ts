@@ -71,6 +71,7 @@ export class Handover {
     owner: number,
     work: Address,
     onSlow?: () => void,
+    patience?: number,
   ) {
     this.#words = words;
     this.#base = base;
@@ -82,6 +83,7 @@ export class Handover {
       owner,
       work,
       onSlow,
+      ...(patience === undefined ? {} : { patience }),
     });
     this.#beat = Atomics.load(words, base + BEAT);
   }

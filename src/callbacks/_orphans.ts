@@ -28,6 +28,7 @@ export class Orphans {
     owner: number,
     work: Address,
     onSlow?: () => void,
+    patience?: number,
   ) {
     this.#words = words;
     this.#base = base;
@@ -40,6 +41,7 @@ export class Orphans {
       owner,
       work,
       onSlow,
+      ...(patience === undefined ? {} : { patience }),
     });
   }
 

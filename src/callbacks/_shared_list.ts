@@ -30,6 +30,8 @@ export interface SharedListPlace {
   work: Address;
   /** Called when the lock has not been given back for a while. */
   onSlow?: (() => void) | undefined;
+  /** Longest wait for the lock in ms, where it is not the usual one. */
+  patience?: number;
 }
 
 /**
@@ -131,11 +133,11 @@ export class SharedList {
   }
 
   #lock(wait: boolean): boolean {
-    const { lock, onSlow, owner } = this.#place;
+    const { lock, onSlow, owner, patience = LOCK_TIMEOUT } = this.#place;
     if (!wait) return tryAcquire(this.#words, lock, owner);
-    if (acquire(this.#words, lock, owner, LOCK_TIMEOUT, onSlow)) return true;
+    if (acquire(this.#words, lock, owner, patience, onSlow)) return true;
     throw new Error(
-      `Cannot take the lock of the deferred blocks within ${LOCK_TIMEOUT} ms: its holder does not give it back`,
+      `Cannot take the lock of the deferred blocks within ${patience} ms: its holder does not give it back`,
     );
   }
 

@@ -106,6 +106,8 @@ export interface HeapPlace {
   scratch: Address;
   /** Called when a lock has not been given back for a while. */
   onSlow?: (() => void) | undefined;
+  /** Longest wait for a lock in ms, where it is not the usual one. */
+  patience?: number;
   /** Whether freed blocks are poisoned. */
   debug: boolean;
 }
@@ -501,10 +503,10 @@ export class Heap {
   }
 
   #lock(address: Address): void {
-    const { onSlow, owner } = this.#place;
-    if (!acquire(this.words, address, owner, LOCK_TIMEOUT, onSlow)) {
+    const { onSlow, owner, patience = LOCK_TIMEOUT } = this.#place;
+    if (!acquire(this.words, address, owner, patience, onSlow)) {
       throw new Error(
-        `Cannot take an allocator lock within ${LOCK_TIMEOUT} ms: its holder does not give it back`,
+        `Cannot take an allocator lock within ${patience} ms: its holder does not give it back`,
       );
     }
   }

@@ -119,9 +119,9 @@ export class Obituaries {
    * The latest ones.
    *
    * @param seen How many the caller knows of.
-   * @returns Those that have come since, as far as the ring goes back.
+   * @returns Those that have come since, as far as the ring goes back, and how many the caller knows of then.
    */
-  since(seen: number): Obituary[] {
+  since(seen: number): { news: Obituary[]; count: number } {
     const words = this.#words;
     const { count } = this;
     const news: Obituary[] = [];
@@ -140,6 +140,6 @@ export class Obituaries {
       // Another 64 deaths later it is another one's.
       if (Atomics.load(words, entry + NUMBER) === number) news.push(obituary);
     }
-    return news;
+    return { news, count };
   }
 }

@@ -1,7 +1,7 @@
 // A thread that dies at a given step, without another thread.
 
 import { Rcu, type RcuHandle } from "../../mod.ts";
-import { Estate } from "../../src/_estate.ts";
+import { windUp } from "../../src/_estate.ts";
 import {
   HEADER_DETECTOR,
   HEADER_MAX_READERS,
@@ -114,6 +114,11 @@ export class Doom {
     throw new Death();
   }
 
+  /** The memory in which every store is a step. */
+  get view(): Int32Array {
+    return this.#view!;
+  }
+
   /**
    * Does something as the thread that is to die.
    *
@@ -161,8 +166,9 @@ export function bury(words: Int32Array, survivor: number): void {
     places.readers,
     words[HEADER_MAX_READERS],
   );
+  const dead: number[] = [];
   for (let index = 0; index < readers.size; index++) {
-    if (index === survivor || readers.lifeOf(index) === 0) continue;
-    new Estate(words, index).windUp();
+    if (index !== survivor && readers.lifeOf(index) !== 0) dead.push(index);
   }
+  windUp(words, dead);
 }

@@ -74,9 +74,10 @@ function end(rcu: Rcu, scenario: Scenario): number {
  *
  * @param scenario The act.
  * @param stride Of so many steps one is tried.
+ * @param buriers How many who bury it die in the middle of that before one does not.
  * @returns How many steps there are.
  */
-export function sweep(scenario: Scenario, stride = 1): number {
+export function sweep(scenario: Scenario, stride = 1, buriers = 0): number {
   const domain = found(scenario);
   const doom = new Doom();
   let before: string;
@@ -96,8 +97,13 @@ export function sweep(scenario: Scenario, stride = 1): number {
   for (let at = 0; at < steps; at += stride) {
     using world = begin(scenario, domain, doom);
     const { rcu } = world;
+    let last = -1;
     try {
       assert(doom.run(world.act, at), "the thread has died");
+      for (let i = 0, step = at % 13; i < buriers; i++, step += 29) {
+        last = step;
+        doom.run(() => bury(doom.view, rcu.readerId), step);
+      }
       bury(rcu.memory.words, rcu.readerId);
       const found = scenario.look(rcu);
       assert(
@@ -108,9 +114,9 @@ export function sweep(scenario: Scenario, stride = 1): number {
       assertEquals(end(rcu, scenario), live, "live bytes");
     } catch (error) {
       throw new Error(
-        `${scenario.name}: death before step ${at} of ${steps}: ${
-          (error as Error).message
-        }`,
+        `${scenario.name}: death before step ${at} of ${steps}${
+          last < 0 ? "" : `, of the last burier before its step ${last}`
+        }: ${(error as Error).message}`,
         { cause: error },
       );
     }
