@@ -60,8 +60,7 @@ export function windUp(words: Int32Array, dead: number[]): void {
  * 1. Everything is in the state in which the dead thread left it, for nobody else writes
  *    what is its own, and what is shared it has locked, as far as it was in the middle of it.
  * 2. Each step leaves a state in which the dead thread could have died. Should
- *    whoever does this die, too, the proof is given back with its other locks, and the
- *    next one begins again.
+ *    whoever does this die, too, that is proven in turn, and the next one begins again.
  * 3. The order: what is half done is finished while its locks are still taken; then marks
  *    are looked for; then the structures' locks are given back, and whoever gets them finds
  *    what they protect whole; then deferred blocks, magazines and the name pass

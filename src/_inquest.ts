@@ -2,13 +2,13 @@
 
 import { windUp } from "./_estate.ts";
 import { HEADER_DETECTOR, HEADER_MAX_READERS, layout } from "./_layout.ts";
-import { ifDead } from "./_life.ts";
+import { Life, takeRoll } from "./_life.ts";
 import { PROVABLE, ReaderTable } from "./readers/_slots.ts";
 
 /** Between two inquests of a thread, in ms. */
 const INTERVAL = 100;
 /** Between two undertakers that a thread starts, in ms. */
-const ELSEWHERE_INTERVAL = 1_000;
+const ELSEWHERE_INTERVAL = 500;
 
 /** One thread's way to find out who has died. It need not be a member. */
 export class Inquest {
@@ -28,33 +28,36 @@ export class Inquest {
 
   /**
    * Asks after every member whose death can be proven, and winds up what the dead
-   * leave. Costs a request for a Web Lock a member; keeps no process alive for
-   * longer than that takes.
+   * leave. Costs one question for the Web Locks that there are; keeps no process
+   * alive for longer than that takes.
    */
   async run(): Promise<void> {
     const readers = this.#readers;
-    const over = Promise.withResolvers<void>();
-    const requests: Promise<void>[] = [];
-    const answers: Promise<number>[] = [];
+    const lives: number[] = [];
+    const buriers: number[] = [];
     for (let index = 0; index < readers.size; index++) {
-      const life = readers.lifeOf(index);
-      if ((life & PROVABLE) === 0) continue;
-      const answer = Promise.withResolvers<number>();
-      answers.push(answer.promise);
-      const request = ifDead(this.#words, life, () => {
-        // Who was granted the lock because it was given back finds another life there, or none.
-        answer.resolve(readers.lifeOf(index) === life ? index : -1);
-        return over.promise;
-      });
-      requests.push(request.finally(() => answer.resolve(-1)));
+      lives.push(readers.lifeOf(index));
+      buriers.push(readers.burierOf(index));
     }
+    if (lives.every((life) => (life & PROVABLE) === 0)) return;
+    const roll = await takeRoll(this.#words);
+    // Of a life that began later the roll says nothing.
+    const known = new Set([...lives, ...buriers]);
+    const isDead = (life: number) => known.has(life) && roll(life);
+    if (!lives.some(isDead)) return;
+    const me = new Life(this.#words);
+    const dead: number[] = [];
+    lives.forEach((life, index) => {
+      if (
+        isDead(life) && readers.claimBurial(index, life, me.mark, isDead)
+      ) dead.push(index);
+    });
     try {
-      const dead = (await Promise.all(answers)).filter((index) => index >= 0);
       windUp(this.#words, dead);
     } finally {
-      over.resolve();
+      for (const index of dead) readers.leaveBurial(index, me.mark);
+      me.end();
     }
-    await Promise.all(requests);
   }
 
   /** As {@linkcode Inquest.run}, now and then at most, for who has other things to do. */

@@ -7,9 +7,13 @@ import { LIFE_SHIFT, PROVABLE } from "./readers/_slots.ts";
 interface Locks {
   request<T>(
     name: string,
-    options: { ifAvailable?: boolean },
     granted: (lock: unknown) => T | Promise<T>,
   ): Promise<T>;
+  query(): Promise<{ held: LockInfo[]; pending: LockInfo[] }>;
+}
+
+interface LockInfo {
+  name: string;
 }
 
 function locks(): Locks | undefined {
@@ -35,14 +39,16 @@ function lockName(words: Int32Array, life: number): string {
  * A thread's life in a domain: a number that no other one has, and a Web Lock of
  * that name.
  *
- * 1. The request for the lock is in the queue before `begin` returns, and only
- *    then is the number written anywhere. So whoever reads a life and asks for its
- *    lock stands behind its owner.
- * 2. The owner gives the lock back after it has left its record. So whoever is
- *    granted it, and finds the life still in the record, knows that the owner
+ * 1. The request for the lock is in the queue before the constructor returns, and only
+ *    then is the number written anywhere. So whoever has read a life, and asks then
+ *    which locks are held or requested, finds its lock among them while its owner runs.
+ * 2. The owner gives the lock back after it has left its record. So whoever does not find
+ *    it, and finds the life in the record afterwards, knows that the owner
  *    has stopped: the runtime gives a thread's locks back when its JavaScript runs no more,
  *    and not before. `terminate()` is no proof, nor is silence.
- * 3. The lock is granted to one at a time: one buries.
+ * 3. The proof does not grow old, for no number comes twice. Nobody holds anything
+ *    while the question is open: a thread that blocks meanwhile is in nobody's way. That
+ *    is why the lock is not asked for itself. Who buries is settled in the record.
  * 4. A main thread has no lock, for a lock keeps its process alive; its death ends the
  *    process anyway. It is never proven dead, nor is any thread where there are no Web Locks.
  *
@@ -67,7 +73,7 @@ export class Life {
     if (manager === undefined || !isWorker()) return;
     this.mark |= PROVABLE;
     const lasts = new Promise<void>((resolve) => this.#end = resolve);
-    manager.request(lockName(words, this.mark), {}, () => lasts).catch(
+    manager.request(lockName(words, this.mark), () => lasts).catch(
       () => {},
     );
   }
@@ -79,23 +85,17 @@ export class Life {
 }
 
 /**
- * Does something if a life has ended without its owner's doing.
+ * Finds out who has died. To be called when the lives have been read.
  *
  * @param words The domain's words.
- * @param life What stands for it.
- * @param act What to do; until it is done nobody else has the proof.
+ * @returns Whether a life has ended, with or without its owner's doing.
  */
-export async function ifDead(
+export async function takeRoll(
   words: Int32Array,
-  life: number,
-  act: () => Promise<void>,
-): Promise<void> {
-  if ((life & PROVABLE) === 0) return;
-  await locks()?.request(
-    lockName(words, life),
-    { ifAvailable: true },
-    async (lock) => {
-      if (lock !== null) await act();
-    },
-  );
+): Promise<(life: number) => boolean> {
+  const manager = locks();
+  if (manager === undefined) return () => false;
+  const { held, pending } = await manager.query();
+  const names = new Set([...held, ...pending].map(({ name }) => name));
+  return (life) => (life & PROVABLE) !== 0 && !names.has(lockName(words, life));
 }

@@ -490,10 +490,12 @@ export class Membership {
     expedited: boolean,
   ): boolean {
     const { periods } = this;
-    if (periods.wait(cookie, Math.min(timeout, DOUBT), expedited)) return true;
-    if (timeout <= DOUBT) return false;
-    this.inquest.beginElsewhere();
-    return periods.wait(cookie, timeout - DOUBT, expedited);
+    let left = timeout;
+    for (; left > DOUBT; left -= DOUBT) {
+      if (periods.wait(cookie, DOUBT, expedited)) return true;
+      this.inquest.beginElsewhere();
+    }
+    return periods.wait(cookie, left, expedited);
   }
 
   /**

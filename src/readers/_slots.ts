@@ -12,6 +12,8 @@ const GENERATION = LINE + 1;
 const NAME = LINE + 2;
 /** A word that nobody notifies: sleeping on it is a nap of a fraction of a millisecond. */
 const NAP = LINE + 3;
+/** The life of whoever buries the thread that has the record. */
+const BURIER = LINE + 4;
 const RECORD_WORDS = 2 * LINE;
 
 // STATUS is 0 while the record is vacant. Otherwise it says who has it: a life, and in the low bits
@@ -98,6 +100,7 @@ export class ReaderTable {
       const generation = Atomics.add(words, record + GENERATION, 1) + 1;
       Atomics.store(words, record + SLOT, 0);
       Atomics.store(words, record + NAME, 0);
+      Atomics.store(words, record + BURIER, 0);
       // Raise the count before the slot can go online. Pairs with: `count`.
       let count = this.count;
       while (count <= index) {
@@ -139,6 +142,55 @@ export class ReaderTable {
    */
   lifeOf(index: number): number {
     return Atomics.load(this.#words, this.slot(index) + STATUS) & ~STAGE;
+  }
+
+  /**
+   * Who has taken the right to bury the thread that has a record.
+   *
+   * @param index The record.
+   * @returns The life, or 0.
+   */
+  burierOf(index: number): number {
+    return Atomics.load(this.#words, this.slot(index) + BURIER);
+  }
+
+  /**
+   * Takes the right to bury the thread that has a record.
+   *
+   * @param index The record.
+   * @param dead The life that has ended.
+   * @param burier The life of whoever takes it.
+   * @param isDead Whether another burier, who has taken it before, has died of its own.
+   * @returns Whether the caller has it: nobody else does, and the record is still the dead thread's.
+   */
+  claimBurial(
+    index: number,
+    dead: number,
+    burier: number,
+    isDead: (life: number) => boolean,
+  ): boolean {
+    const words = this.#words;
+    const at = this.slot(index) + BURIER;
+    const other = Atomics.load(words, at);
+    if (other !== 0 && !isDead(other)) return false;
+    if (Atomics.compareExchange(words, at, other, burier) !== other) {
+      return false;
+    }
+    // The record is vacated by a burial alone. If that came first, it may be anybody's by now.
+    if (this.lifeOf(index) === dead) return true;
+    Atomics.compareExchange(words, at, burier, 0);
+    return false;
+  }
+
+  /**
+   * Gives the right back, as the burial could not be brought to its end.
+   *
+   * @param index The record.
+   * @param burier The life of whoever has it.
+   */
+  leaveBurial(index: number, burier: number): void {
+    const at = this.slot(index) + BURIER;
+    Atomics.compareExchange(this.#words, at, burier, 0);
   }
 
   /**

@@ -36,7 +36,7 @@ export const pause: () => void = typeof Atomics.pause === "function"
  * @param address The mutex word.
  * @param owner The caller's name, positive, from {@linkcode lockOwner}.
  * @param timeout Longest wait in ms.
- * @param onSlow Called once the wait is a long one.
+ * @param onSlow Called now and then once the wait is a long one.
  * @returns Whether the mutex is now held by `owner`.
  */
 export function acquire(
@@ -56,7 +56,6 @@ export function acquire(
   }
   const begin = performance.now();
   const deadline = begin + timeout;
-  let slow = onSlow;
   while (true) {
     const seen = Atomics.load(words, address);
     if (seen === 0) {
@@ -71,10 +70,7 @@ export function acquire(
     ) continue;
     const left = deadline - performance.now();
     if (left <= 0) return false;
-    if (slow !== undefined && performance.now() - begin > SLOW) {
-      slow();
-      slow = undefined;
-    }
+    if (onSlow !== undefined && performance.now() - begin > SLOW) onSlow();
     // Pairs with: the exchange and notify in `release`.
     Atomics.wait(words, address, parked, Math.min(left, SLICE));
   }
