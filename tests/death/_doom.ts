@@ -66,6 +66,22 @@ function watch(words: Int32Array): Int32Array {
 }
 
 /**
+ * Does something of which nothing is left for a further turn: a dead thread has none.
+ *
+ * @param act What.
+ * @returns What it returns.
+ */
+export function inOneTurn<T>(act: () => T): T {
+  const { queueMicrotask } = globalThis;
+  globals.queueMicrotask = () => {};
+  try {
+    return act();
+  } finally {
+    globals.queueMicrotask = queueMicrotask;
+  }
+}
+
+/**
  * Has one thread play two: its memberships, and one that dies at some step.
  *
  * A step is an atomic access or a plain store, whatever makes it. The memory is
@@ -130,19 +146,15 @@ export class Doom {
     this.#at = at;
     this.steps = 0;
     this.#dead = false;
-    const { queueMicrotask } = globalThis;
-    // A dead thread has no further turn.
-    globals.queueMicrotask = () => {};
     acting = (words) => {
       if (words === this.#view) this.#step();
     };
     try {
-      act();
+      inOneTurn(act);
     } catch (error) {
       if (!this.#dead) throw error;
     } finally {
       acting = () => {};
-      globals.queueMicrotask = queueMicrotask;
     }
     if (this.#dead) this.#words!.set(this.#image!);
     return this.#dead;

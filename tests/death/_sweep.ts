@@ -3,7 +3,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { Rcu, type RcuHandle, type RcuOptions } from "../../mod.ts";
 import { assertAddsUp, assertLists } from "../_audit.ts";
-import { bury, Doom } from "./_doom.ts";
+import { bury, Doom, inOneTurn } from "./_doom.ts";
 
 /** An act in whose middle a thread dies. */
 export interface Scenario {
@@ -51,7 +51,7 @@ function begin(
   const rcu = Rcu.attach(handle, { name: "survivor" });
   const doomed = [doom.attach(handle)];
   const join = () => void doomed.push(doom.attach(handle));
-  const act = scenario.act(doomed[0], join);
+  const act = inOneTurn(() => scenario.act(doomed[0], join));
   return { rcu, doomed, act, [Symbol.dispose]: () => rcu.close() };
 }
 
@@ -73,11 +73,15 @@ function end(rcu: Rcu, scenario: Scenario): number {
  * nothing has been lost and nobody is held up.
  *
  * @param scenario The act.
- * @param stride Of so many steps one is tried.
- * @param buriers How many who bury it die in the middle of that before one does not.
+ * @param options How many steps are tried, by default all of them; how many who bury the thread die
+ * in the middle of that before one does not.
  * @returns How many steps there are.
  */
-export function sweep(scenario: Scenario, stride = 1, buriers = 0): number {
+export function sweep(
+  scenario: Scenario,
+  options: { tries?: number; buriers?: number } = {},
+): number {
+  const { tries = Infinity, buriers = 0 } = options;
   const domain = found(scenario);
   const doom = new Doom();
   let before: string;
@@ -94,7 +98,10 @@ export function sweep(scenario: Scenario, stride = 1, buriers = 0): number {
     for (const rcu of world.doomed) doom.run(() => rcu.close(), Infinity);
     live = end(world.rcu, scenario);
   }
-  for (let at = 0; at < steps; at += stride) {
+  const stride = Math.max(1, Math.floor(steps / tries));
+  // Another residue each time: in the long run every step is tried.
+  const first = Math.floor(Math.random() * stride);
+  for (let at = first; at < steps; at += stride) {
     using world = begin(scenario, domain, doom);
     const { rcu } = world;
     let last = -1;

@@ -11,8 +11,8 @@ for (const scenario of [...OTHERS, ...MAPS, ...SORTED_MAPS]) {
   ) continue;
   const begin = performance.now();
   try {
-    const steps = sweep(scenario, 1);
-    sweep(scenario, Math.max(1, Math.floor(steps / 100)), 5);
+    const steps = sweep(scenario);
+    sweep(scenario, { tries: 100, buriers: 5 });
     const seconds = (performance.now() - begin) / 1000;
     console.log(`${scenario.name}: ${steps} steps, ${seconds.toFixed(1)} s`);
   } catch (error) {
