@@ -294,9 +294,9 @@ export class Callbacks {
     // that enqueues itself would never let go of the thread.
     // And no more once a callback has closed the membership and was the last to be done.
     for (let pass = 0; pass < 2 && !this.#ended; pass++) {
-      if (limited && this.#handsOver) this.#handOver();
+      const busy = limited && this.#handsOver && !this.#handOver();
       const wait = this.#wait;
-      if (this.#nextCount > 0) {
+      if (this.#nextCount > 0 && !busy) {
         if (wait.cookie === undefined) this.#stamp(wait);
         else if (this.#later.cookie === undefined) this.#stamp(this.#later);
       }
@@ -323,28 +323,32 @@ export class Callbacks {
     this.#timer.start(this.#onTurn, this.#throttle!.plugTicks);
   }
 
-  /** Hands NEXT's blocks to the reclaimer, if there is one that keeps up. */
-  #handOver(): void {
+  /**
+   * Hands NEXT's blocks to the reclaimer, if there is one that keeps up.
+   *
+   * @returns Whether that is done with; not if another thread is at it, and the next look is soon enough.
+   */
+  #handOver(): boolean {
     const frees = this.#nextCount - this.#next.length;
-    if (frees === 0 || this.#keep) return;
+    if (frees === 0 || this.#keep) return true;
     const handover = this.#handover!;
     if (!handover.alive) {
       this.doubt();
       // A few frees are no reason to start a thread.
       if (frees >= INTERVAL) handover.want();
       this.help(false);
-      return;
+      return true;
     }
-    if (this.backlog >= this.#highWater) return;
+    if (this.backlog >= this.#highWater) return true;
     const from = this.#base + NEXT;
     const head = this.#words[from];
-    // If another thread is at it, what waits is stamped here and now instead.
-    if (!handover.push(head, this.#nextTail, frees, from)) return;
+    if (!handover.push(head, this.#nextTail, frees, from)) return false;
     this.#nextCount = this.#next.length;
     this.#countHanded(frees);
     handover.wake();
     // Pairs with: `resign`. If the reclaimer has gone meanwhile, it may not have seen our list.
     if (handover.holder === 0) this.help(true);
+    return true;
   }
 
   /** Gives what NEXT holds a cookie. */

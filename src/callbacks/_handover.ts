@@ -37,8 +37,8 @@ export const BEAT_INTERVAL = 100;
  * 1. A list is pushed as a whole and the stack is taken as a whole, under LOCK;
  *    what that rests on, and what becomes of a thread that dies meanwhile, stands
  *    at {@linkcode SharedList}.
- * 2. Who pushes waits for nobody: where the lock is taken it keeps what it has, and reclaims
- *    it itself or tries again later.
+ * 2. Who pushes waits for nobody: where the lock is taken it keeps what it has, and tries
+ *    again later; in overload it reclaims it itself.
  * 3. Who takes waits if it must know afterwards that every block whose push was over
  *    before is counted as some thread's own.
  * 4. No wake-up is lost. The reclaimer stores WAITING, then looks at HEAD, and
