@@ -76,7 +76,7 @@ const COUNT_TRIES = 8;
 
 /** What may be behind a wait that does not end, for errors. */
 const LEFT_BEHIND =
-  "a thread that ended without close() would stay in the way for ever";
+  "a worker that ended without close() is in the way until that is proven";
 
 /** What a membership reports to its owner. */
 export interface MembershipEvents {
@@ -269,6 +269,10 @@ export class Membership {
       this.journal,
       onSlow,
     );
+    // What cleans up where the stack was short is compiled now: there is no room for that then.
+    this.heap.discard(0);
+    this.journal.settle();
+    this.journal.settleAll();
     globalThis.addEventListener?.("error", this.#onUncaught);
     if (name !== "") this.#publishName(name);
   }

@@ -21,6 +21,14 @@ export function sortedRounds(rcu: Rcu): RcuSortedMap<number, number> {
   return RcuSortedMap.open(rcu, "sorted", { key: u32, value: u32 });
 }
 
+/** What the zombie reads. */
+const CANARY = "canary ".repeat(20);
+
+/** Opens the cell that the zombie reads. */
+export function canaryCell(rcu: Rcu): RcuCell<string> {
+  return RcuCell.open(rcu, "canary", { value: string, initial: CANARY });
+}
+
 function join(handle: RcuHandle): Rcu {
   return Rcu.attach(handle, { name: "mortal" });
 }
@@ -76,6 +84,25 @@ export const tasks: Record<string, (handle: RcuHandle) => Act> = {
     return () => {
       membershipOf(rcu, "test").lock(at);
       while (true) Atomics.load(rcu.memory.words, at);
+    };
+  },
+  /** Reads one version of a cell for 0.4 s, in one section that it never leaves. */
+  zombie(handle) {
+    const rcu = join(handle);
+    rcu.addEventListener("error", (event) => event.preventDefault());
+    const cell = canaryCell(rcu);
+    const { words } = rcu.memory;
+    return () => {
+      rcu.readLock();
+      // deno-lint-ignore no-explicit-any
+      const block = words[(cell as any)._cell];
+      const end = performance.now() + 400;
+      const before = words.slice(block, block + 40).join();
+      let same = true;
+      while (performance.now() < end) {
+        same &&= words.slice(block, block + 40).join() === before;
+      }
+      if (!same) throw new Error("The zombie saw memory that was reused");
     };
   },
   throws(handle) {

@@ -2,7 +2,7 @@
 
 import { Rcu } from "../mod.ts";
 import { membershipOf } from "../src/rcu.ts";
-import { PATIENCE, until } from "./_workers.ts";
+import { PATIENCE } from "./_workers.ts";
 
 /** Its task has begun. */
 export const BEGUN = 1;
@@ -66,9 +66,11 @@ export function startMortal(rcu: Rcu, task: string, at = -1): Mortal {
  * @param rcu That thread's membership.
  */
 export async function untilAlone(rcu: Rcu): Promise<void> {
-  const { inquest } = membershipOf(rcu, "ask");
-  await until("alone", () => {
-    inquest.begin();
-    return rcu.stats().readers.length === 1;
-  });
+  const { inquest, readers } = membershipOf(rcu, "ask");
+  const deadline = performance.now() + PATIENCE;
+  while (readers.hasOthers(rcu.readerId)) {
+    if (performance.now() > deadline) throw new Error("Somebody lives on");
+    await inquest.run();
+    await new Promise((resolve) => setTimeout(resolve));
+  }
 }

@@ -363,10 +363,10 @@ export class Heap {
   /**
    * Frees a block that this thread has allocated, unless it has become public.
    *
-   * @param block The block.
+   * @param block The block, or 0.
    */
   discard(block: Address): void {
-    const tag = this.tagOf(block);
+    const tag = block === 0 ? 0 : this.tagOf(block);
     if (this.words[tag] === this.#held) this.release(block, tag);
   }
 
