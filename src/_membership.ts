@@ -4,6 +4,7 @@ import { Callbacks } from "./callbacks/_callbacks.ts";
 import { CallbackCounters } from "./callbacks/_counters.ts";
 import { Handover } from "./callbacks/_handover.ts";
 import { Orphans } from "./callbacks/_orphans.ts";
+import { gatherHand } from "./callbacks/_shared_list.ts";
 import { Throttle } from "./callbacks/_throttle.ts";
 import type { Detector } from "./grace_periods/_detector.ts";
 import { openDetector } from "./grace_periods/_detectors.ts";
@@ -218,15 +219,18 @@ export class Membership {
       this.reader,
       this.#nap,
     );
+    this.counters = new CallbackCounters(words, places.callbacks);
+    const line = this.counters.line(index);
+    this.heap.onInterrupted = () => gatherHand(words, this.heap, line);
     this.orphans = new Orphans(
       words,
       places.orphans,
       this.heap,
       this.#owner,
+      line,
       work,
       onSlow,
     );
-    this.counters = new CallbackCounters(words, places.callbacks);
     const policy = readPolicy(words);
     const highWater = words[HEADER_HIGH_WATER];
     const offloaded = policy.mode === "offloaded";
@@ -237,6 +241,7 @@ export class Membership {
         places.handover,
         this.heap,
         this.#owner,
+        line,
         work,
         onSlow,
       )

@@ -2,6 +2,7 @@
 
 import { json, Rcu, RcuCell, type RcuHandle, RcuMap, string } from "../mod.ts";
 import { RcuSortedMap, u32 } from "../mod.ts";
+import { tell } from "./_workers.ts";
 import { membershipOf } from "../src/rcu.ts";
 import { MAPS, SORTED_MAPS } from "./death/_scenarios.ts";
 
@@ -45,7 +46,10 @@ function round(rcu: Rcu, n: number): void {
   rcu.callRcu(() => {});
 }
 
-export const tasks: Record<string, (handle: RcuHandle) => Act> = {
+export const tasks: Record<
+  string,
+  (handle: RcuHandle, state: Int32Array) => Act
+> = {
   /** Returns to the event loop between two rounds. */
   turns(handle) {
     const rcu = join(handle);
@@ -87,7 +91,7 @@ export const tasks: Record<string, (handle: RcuHandle) => Act> = {
     };
   },
   /** Reads one version of a cell for 0.4 s, in one section that it never leaves. */
-  zombie(handle) {
+  zombie(handle, state) {
     const rcu = join(handle);
     rcu.addEventListener("error", (event) => event.preventDefault());
     const cell = canaryCell(rcu);
@@ -96,6 +100,7 @@ export const tasks: Record<string, (handle: RcuHandle) => Act> = {
       rcu.readLock();
       // deno-lint-ignore no-explicit-any
       const block = words[(cell as any)._cell];
+      tell(state, 1);
       const end = performance.now() + 400;
       const before = words.slice(block, block + 40).join();
       let same = true;

@@ -7,7 +7,7 @@ export interface MortalTask {
   task: string;
   /** Before which of its atomic accesses it dies; -1: it does not. */
   at: number;
-  /** Word 0 becomes 1 when it begins, 2 when it has come to the end alive, and 3 just before its death. */
+  /** Word 0 becomes 1 when it begins, 2 when it has come to the end alive, and 3 just before its death; word 1 is the task's. */
   state: Int32Array;
 }
 
@@ -50,7 +50,7 @@ scope.onmessage = async ({ data: { handle, task, at, state } }) => {
     while (true);
   };
   // deno-lint-ignore no-explicit-any
-  const act = tasks[task](handle as any);
+  const act = tasks[task](handle as any, state);
   store(state, 0, 1);
   Atomics.notify(state, 0);
   left = at;

@@ -32,7 +32,7 @@ export interface Mortal extends Disposable {
 export function startMortal(rcu: Rcu, task: string, at = -1): Mortal {
   const url = new URL("./_mortal_worker.ts", import.meta.url);
   const worker = new Worker(url, { type: "module" });
-  const state = new Int32Array(new SharedArrayBuffer(4));
+  const state = new Int32Array(new SharedArrayBuffer(8));
   const mortal: Mortal = {
     state,
     error: undefined,

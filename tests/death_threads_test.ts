@@ -2,7 +2,7 @@
 
 import { assert, assertEquals } from "@std/assert";
 import { Rcu, RcuCell, type ReaderLostEvent, u32 } from "../mod.ts";
-import { BEGUN, DONE, DYING, startMortal } from "./_mortals.ts";
+import { DONE, DYING, startMortal } from "./_mortals.ts";
 import { canaryCell, roundsMap } from "./_mortal_tasks.ts";
 import { MAPS, SORTED_MAPS } from "./death/_scenarios.ts";
 import {
@@ -113,7 +113,7 @@ Deno.test("a zombie that reads on sees nothing that was reused, and the grace pe
   using rcu = Rcu.create({ capacity: 2 ** 21, debug: true });
   const cell = canaryCell(rcu);
   using mortal = startMortal(rcu, "zombie");
-  await mortal.reached(BEGUN);
+  await until("it reads", () => Atomics.load(mortal.state, 1) === 1);
   // Returns at once and stops nothing that runs.
   mortal.terminate();
   cell.set("something else");

@@ -24,8 +24,9 @@ export interface SharedListPlace {
   count: Address;
   /** Counts those who gave; 0 if nobody does. */
   departures: Address;
-  /** The thread's name as the holder of a lock. */
+  /** The thread's name as the holder of a lock, and its line. */
   owner: number;
+  line: Address;
   /** Where the thread writes down what it is in the middle of. */
   work: Address;
   /** Called when the lock has not been given back for a while. */
@@ -133,7 +134,10 @@ export class SharedList {
   }
 
   #lock(wait: boolean): boolean {
-    const { lock, onSlow, owner, patience = LOCK_TIMEOUT } = this.#place;
+    const place = this.#place;
+    const { line, lock, onSlow, owner, patience = LOCK_TIMEOUT } = place;
+    // An exception took this thread out of the middle of something.
+    if (isHeldBy(this.#words, lock, owner)) this.recover(line);
     if (!wait) return tryAcquire(this.#words, lock, owner);
     if (acquire(this.#words, lock, owner, patience, onSlow)) return true;
     throw new Error(
@@ -230,6 +234,21 @@ export function gather(words: Int32Array, heap: Heap, line: Address): void {
     prepend(words, heap, line, words[line + list]);
     words[line + list] = 0;
   }
+  gatherHand(words, heap, line);
+}
+
+/**
+ * Brings a deferred block that is in hand to NEXT, unless it is there already.
+ *
+ * @param words The arena's words.
+ * @param heap The thread's heap.
+ * @param line Its line.
+ */
+export function gatherHand(
+  words: Int32Array,
+  heap: Heap,
+  line: Address,
+): void {
   const block = heap.inHand;
   if (block === 0) return;
   // On its way to or from the head of a list.

@@ -1,6 +1,6 @@
 // The allocator: slab pages with a tag word a block, magazines a thread, a depot for all.
 
-import { acquire, isHeldBy, release } from "../sync/_mutex.ts";
+import { acquire, isHeldBy, release, tryAcquire } from "../sync/_mutex.ts";
 import type { Address, MemoryAudit } from "./arena.ts";
 import { show } from "./_codec.ts";
 import {
@@ -136,6 +136,8 @@ export class Heap {
   #detached = false;
   #work: Address;
   #held: number;
+  /** The same, as long as the thread was a member. */
+  readonly #firstHeld: number;
   /** The thread's part of a mark. */
   #mark: number;
   /** Gets every block that is allocated, where somebody wants to know. */
@@ -149,6 +151,7 @@ export class Heap {
     this.#work = place.work;
     this.#mark = (place.index + 1) << INDEX_SHIFT;
     this.#held = this.mark(HELD);
+    this.#firstHeld = this.#held;
   }
 
   /**
@@ -176,8 +179,22 @@ export class Heap {
    * @param block The block, or 0 once it is on another list.
    */
   takeInHand(block: Address): void {
-    this.words[this.#work + HAND] = block;
+    const words = this.words;
+    const hand = this.#work + HAND;
+    if (words[hand] !== 0 && words[hand] !== block && block !== 0) {
+      this.settleHand();
+    }
+    words[hand] = block;
   }
+
+  /** An exception left a block in hand: brings it to where it belongs. */
+  settleHand(): void {
+    this.#recoverHand();
+    if (this.inHand !== 0) this.onInterrupted();
+  }
+
+  /** Gets to know that an exception left a deferred block in hand. */
+  onInterrupted: () => void = () => {};
 
   /** The largest block that fits an empty arena, in words. */
   get largest(): number {
@@ -207,6 +224,7 @@ export class Heap {
       (((block - page - CLASS_DATA[c]) * CLASS_MAGIC[c]) >>> 20);
     // From here until the tag says so the block is in hand.
     const hand = this.#work + HAND;
+    if (words[hand] !== 0) this.settleHand();
     words[hand] = block;
     words[magazine + LOADED] = words[tag];
     words[magazine + LOADED_COUNT]--;
@@ -331,7 +349,7 @@ export class Heap {
   release(block: Address, tag: Address): void {
     const words = this.words;
     const kind = words[this.#table + ((block >>> PAGE_SHIFT) << ENTRY_SHIFT)];
-    words[this.#work + HAND] = block;
+    this.takeInHand(block);
     if (kind === LARGE) return this.#releaseLarge(block);
     const c = kind - 1;
     if (this.#place.debug) {
@@ -367,7 +385,11 @@ export class Heap {
    */
   discard(block: Address): void {
     const tag = block === 0 ? 0 : this.tagOf(block);
-    if (this.words[tag] === this.#held) this.release(block, tag);
+    const state = this.words[tag];
+    // The thread may have left meanwhile.
+    if (state === this.#held || (this.#detached && state === this.#firstHeld)) {
+      this.release(block, tag);
+    }
   }
 
   /**
@@ -404,7 +426,7 @@ export class Heap {
       this.#lock(depot + DEPOT_LOCK);
       const chain = Atomics.load(words, depot + DEPOT_HEAD);
       if (chain !== 0) {
-        words[this.#work + CHAIN] = chain;
+        this.#takeChain(chain);
         Atomics.store(words, depot + DEPOT_HEAD, words[chain]);
         Atomics.sub(words, depot + DEPOT_CHAINS, 1);
         if (this.#place.debug) words[chain] = POISON;
@@ -436,7 +458,7 @@ export class Heap {
     const words = this.words;
     const previous = words[magazine + PREVIOUS];
     if (previous !== 0) {
-      words[this.#work + CHAIN] = previous;
+      this.#takeChain(previous);
       words[magazine + PREVIOUS] = 0;
       words[magazine + PREVIOUS_COUNT] = 0;
       this.#deposit(c, previous);
@@ -453,6 +475,14 @@ export class Heap {
     words[magazine + LOADED_COUNT] = words[magazine + PREVIOUS_COUNT];
     words[magazine + PREVIOUS] = 0;
     words[magazine + PREVIOUS_COUNT] = 0;
+  }
+
+  /** Writes down which chain is about to leave its place. */
+  #takeChain(chain: Address): void {
+    const words = this.words;
+    const at = this.#work + CHAIN;
+    if (words[at] !== 0 && words[at] !== chain) this.#recoverChain();
+    words[at] = chain;
   }
 
   /** Gives a chain of free blocks, which is on no list, to the depot. */
@@ -476,7 +506,7 @@ export class Heap {
       const magazine = this.#magazines + (c << 2);
       for (let turn = 0; turn < 2; turn++) {
         const chain = words[magazine + LOADED];
-        words[this.#work + CHAIN] = chain;
+        this.#takeChain(chain);
         words[magazine + LOADED] = 0;
         words[magazine + LOADED_COUNT] = 0;
         if (chain !== 0) this.#deposit(c, chain);
@@ -504,6 +534,9 @@ export class Heap {
 
   #lock(address: Address): void {
     const { onSlow, owner, patience = LOCK_TIMEOUT } = this.#place;
+    if (tryAcquire(this.words, address, owner)) return;
+    // An exception took this thread out of the middle of something.
+    if (isHeldBy(this.words, address, owner)) this.recover();
     if (!acquire(this.words, address, owner, patience, onSlow)) {
       throw new Error(
         `Cannot take an allocator lock within ${patience} ms: its holder does not give it back`,
@@ -515,6 +548,7 @@ export class Heap {
 
   /** Turns a free page into a slab; the first magazine is loaded, the rest go to the depot. */
   #newSlab(c: number, magazine: Address): boolean {
+    if (this.words[this.#work + PAGE] !== 0) this.recover();
     const page = this.#takePages(1, c + 1);
     if (page === 0) return false;
     this.#listSlab(c, page, 0, magazine);

@@ -18,6 +18,9 @@ import {
 /** Stores for which a thread's own words have room. */
 const OWN_STORES = 24;
 
+/** Blocks for which the lists of an update keep room. */
+const KEPT = 1024;
+
 /** Words of one thread's journal. */
 export const WORK_WORDS: number = (HAND_WORDS + 2 * OWN_STORES + LINE - 1) &
   -LINE;
@@ -72,12 +75,15 @@ export class Journal {
   readonly #heap: Heap;
   readonly #retire: (block: Address) => void;
   #work: Address;
-  /** Where the stores are written, and the same in private. */
+  /** Where the stores are written, and the same in private, in words: addresses and values in turn. */
   #area: Address;
-  #stores: number[] = [];
-  /** The tags of blocks that join, and the blocks that leave. */
+  readonly #stores: number[] = [];
+  #storeWords = 0;
+  /** The tags of blocks that join, and the blocks that leave. The lists keep their room. */
   #joined: Address[] = [];
+  #joins = 0;
   #left: Address[] = [];
+  #leaves = 0;
   #phase = IDLE;
   #locks = 0;
   /** Whether an update has begun and not ended. */
@@ -122,7 +128,7 @@ export class Journal {
     // One that is named twice, or that is public already, is not marked again.
     if (this.#words[tag] !== this.#heap.mark(HELD)) return;
     this.#words[tag] = this.#heap.mark(JOINING);
-    this.#joined.push(tag);
+    this.#joined[this.#joins++] = tag;
   }
 
   /**
@@ -135,7 +141,7 @@ export class Journal {
     const joins = this.#words[tag] === this.#heap.mark(JOINING);
     this.open = true;
     this.#words[tag] = this.#heap.mark(joins ? PASSING : LEAVING);
-    this.#left.push(block);
+    this.#left[this.#leaves++] = block;
   }
 
   /**
@@ -146,11 +152,13 @@ export class Journal {
    */
   store(address: Address, value: number): void {
     const words = this.#words;
-    const at = this.#area + this.#stores.length;
+    const stores = this.#stores;
+    const at = this.#area + this.#storeWords;
     this.open = true;
     words[at] = address;
     words[at + 1] = value;
-    this.#stores.push(address, value);
+    stores[this.#storeWords++] = address;
+    stores[this.#storeWords++] = value;
   }
 
   /**
@@ -161,7 +169,7 @@ export class Journal {
    */
   load(address: Address): number {
     const stores = this.#stores;
-    for (let i = stores.length - 2; i >= 0; i -= 2) {
+    for (let i = this.#storeWords - 2; i >= 0; i -= 2) {
       if (stores[i] === address) return stores[i + 1];
     }
     return this.#words[address];
@@ -172,7 +180,7 @@ export class Journal {
     const words = this.#words;
     const work = this.#work;
     this.open = true;
-    words[work + STORES] = this.#stores.length;
+    words[work + STORES] = this.#storeWords;
     words[work + STORES_AT] = this.#area;
     words[work + PHASE] = COMMITTED;
     this.#phase = COMMITTED;
@@ -182,7 +190,8 @@ export class Journal {
   #make(): void {
     const words = this.#words;
     const stores = this.#stores;
-    for (let i = 0; i < stores.length; i += 2) {
+    const end = this.#storeWords;
+    for (let i = 0; i < end; i += 2) {
       // Publish. Pairs with: what the caller of `store` says.
       Atomics.store(words, stores[i], stores[i + 1]);
     }
@@ -196,19 +205,27 @@ export class Journal {
     const joined = this.#joined;
     const left = this.#left;
     const joining = this.#heap.mark(JOINING);
-    for (let i = 0; i < joined.length; i++) {
+    for (let i = 0; i < this.#joins; i++) {
       if (words[joined[i]] === joining) words[joined[i]] = LIVE;
     }
-    for (let i = 0; i < left.length; i++) this.#retire(left[i]);
+    const leaving = this.#heap.mark(LEAVING);
+    const passing = this.#heap.mark(PASSING);
+    for (let i = 0; i < this.#leaves; i++) {
+      // Not what has been deferred already, where an exception cut this short.
+      const mark = words[this.#heap.tagOf(left[i])];
+      if (mark === leaving || mark === passing) this.#retire(left[i]);
+    }
     this.#clear();
   }
 
   #clear(): void {
     this.#words[this.#work + PHASE] = IDLE;
     this.#phase = IDLE;
-    if (this.#joined.length > 0) this.#joined = [];
-    if (this.#left.length > 0) this.#left = [];
-    this.#stores.length = 0;
+    if (this.#joins > KEPT) this.#joined = [];
+    if (this.#leaves > KEPT) this.#left = [];
+    this.#joins = 0;
+    this.#leaves = 0;
+    this.#storeWords = 0;
     this.#area = this.#work + HAND_WORDS;
     this.open = false;
   }
@@ -224,14 +241,18 @@ export class Journal {
    * nothing between `commit` and `end`.
    */
   settle(): void {
+    this.#makeEven();
     if (this.#phase === DONE) return;
     if (this.#phase === COMMITTED) {
       this.#make();
       return this.end();
     }
     const words = this.#words;
-    for (const block of this.#left) words[this.#heap.tagOf(block)] = LIVE;
-    for (const tag of this.#joined) words[tag] = this.#heap.mark(HELD);
+    for (let i = 0; i < this.#leaves; i++) {
+      words[this.#heap.tagOf(this.#left[i])] = LIVE;
+    }
+    const held = this.#heap.mark(HELD);
+    for (let i = 0; i < this.#joins; i++) words[this.#joined[i]] = held;
     this.#clear();
   }
 
@@ -299,6 +320,12 @@ export class Journal {
       }
       words[work + PHASE] = DONE;
     }
+    this.#makeEven();
+  }
+
+  #makeEven(): void {
+    const words = this.#words;
+    const work = this.#work;
     const range = words[work + RANGE_END];
     if (range === 0) return;
     const step = words[work + RANGE_STEP];

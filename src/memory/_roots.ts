@@ -118,6 +118,7 @@ export class Roots {
         return data;
       } finally {
         if (journal.open) journal.settle();
+        published = Atomics.load(words, this.#base + HEAD) === record;
         release(words, lock);
       }
     } finally {

@@ -94,6 +94,7 @@ export class Doom {
   #at = Infinity;
   #view: Int32Array | undefined;
   #dead = false;
+  #unwinds = false;
   #image: Int32Array | undefined;
   #words: Int32Array | undefined;
 
@@ -122,9 +123,10 @@ export class Doom {
   }
 
   #step(): void {
-    if (this.#dead) throw new Death();
-    if (this.steps++ < this.#at) return;
+    if (this.#dead && !this.#unwinds) throw new Death();
+    if (this.steps++ !== this.#at) return;
     this.#dead = true;
+    if (this.#unwinds) throw new Death();
     this.#image ??= this.#words!.slice();
     this.#image.set(this.#words!);
     throw new Death();
@@ -140,10 +142,12 @@ export class Doom {
    *
    * @param act What.
    * @param at The step before which it dies.
+   * @param unwinds Whether an error ends it that is thrown there: it dies when nobody has caught it.
    * @returns Whether it has died.
    */
-  run(act: () => void, at: number): boolean {
+  run(act: () => void, at: number, unwinds = false): boolean {
     this.#at = at;
+    this.#unwinds = unwinds;
     this.steps = 0;
     this.#dead = false;
     acting = (words) => {
@@ -156,7 +160,7 @@ export class Doom {
     } finally {
       acting = () => {};
     }
-    if (this.#dead) this.#words!.set(this.#image!);
+    if (this.#dead && !unwinds) this.#words!.set(this.#image!);
     return this.#dead;
   }
 }

@@ -74,14 +74,14 @@ function end(rcu: Rcu, scenario: Scenario): number {
  *
  * @param scenario The act.
  * @param options How many steps are tried, by default all of them; how many who bury the thread die
- * in the middle of that before one does not.
+ * in the middle of that before one does not; whether the thread's stack unwinds.
  * @returns How many steps there are.
  */
 export function sweep(
   scenario: Scenario,
-  options: { tries?: number; buriers?: number } = {},
+  options: { tries?: number; buriers?: number; unwinds?: boolean } = {},
 ): number {
-  const { tries = Infinity, buriers = 0 } = options;
+  const { tries = Infinity, buriers = 0, unwinds = false } = options;
   const domain = found(scenario);
   const doom = new Doom();
   let before: string;
@@ -106,7 +106,7 @@ export function sweep(
     const { rcu } = world;
     let last = -1;
     try {
-      assert(doom.run(world.act, at), "the thread has died");
+      assert(doom.run(world.act, at, unwinds), "the thread has died");
       for (let i = 0, step = at % 13; i < buriers; i++, step += 29) {
         last = step;
         doom.run(() => bury(doom.view, rcu.readerId), step);
