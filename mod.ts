@@ -30,6 +30,10 @@ export type {
   SynchronizeOptions,
   SynchronizeSyncOptions,
 } from "./src/options.ts";
+export {
+  ReaderLostEvent,
+  type ReaderLostEventInit,
+} from "./src/reader_lost.ts";
 export { type ReclaimerOptions, runReclaimer } from "./src/reclaimer.ts";
 export type { RcuStats, ReaderStats } from "./src/stats.ts";
 export type { ReadSection } from "./src/readers/section.ts";

@@ -13,8 +13,10 @@ import {
   MAGAZINE_WORDS,
   PAGE_ENTRY_WORDS,
 } from "./memory/_heap.ts";
+import { WORK_WORDS } from "./memory/_journal.ts";
 import { ROOT_WORDS } from "./memory/_roots.ts";
 import { alignLine, LINE, PAGE_WORDS } from "./memory/_size_classes.ts";
+import { OBITUARY_WORDS } from "./readers/_obituaries.ts";
 import { readerTableWords } from "./readers/_slots.ts";
 
 /** Changes with every change of what lies where. */
@@ -41,7 +43,9 @@ export const HEADER_DETECTOR = 12;
 export const HEADER_POLICY = 13;
 export const HEADER_POLICY_FIRST = 14;
 export const HEADER_POLICY_SECOND = 15;
-const HEADER_LENGTH = LINE;
+/** Counts lives: threads that have joined, or tried to. */
+export const HEADER_LIVES = 16;
+const HEADER_LENGTH = 2 * LINE;
 
 /** Addresses of a domain's parts. */
 export interface Layout {
@@ -53,6 +57,9 @@ export interface Layout {
   readonly callbacks: Address;
   readonly heap: Address;
   readonly magazines: Address;
+  /** A thread's own words for what it is in the middle of; one more for threads that have left. */
+  readonly work: Address;
+  readonly obituaries: Address;
   readonly detector: Address;
   readonly pageTable: Address;
   readonly firstPage: number;
@@ -90,6 +97,8 @@ export function layout(
   const callbacks = take(maxReaders * CALLBACK_WORDS);
   const heap = take(HEAP_WORDS);
   const magazines = take(maxReaders * MAGAZINE_WORDS);
+  const work = take((maxReaders + 1) * WORK_WORDS);
+  const obituaries = take(OBITUARY_WORDS);
   const detectorAt = take(detectorWords(detector, maxReaders));
   const pages = Math.floor(length / PAGE_WORDS);
   const pageTable = take(pages * PAGE_ENTRY_WORDS);
@@ -104,6 +113,8 @@ export function layout(
     callbacks,
     heap,
     magazines,
+    work,
+    obituaries,
     detector: detectorAt,
     pageTable,
     firstPage,
@@ -121,4 +132,15 @@ export function layout(
  */
 export function magazinesOf(places: Layout, reader: number): Address {
   return places.magazines + reader * MAGAZINE_WORDS;
+}
+
+/**
+ * Where a reader writes down what it is in the middle of.
+ *
+ * @param places The domain's layout.
+ * @param reader The reader; `maxReaders` for threads that have left.
+ * @returns The address.
+ */
+export function workOf(places: Layout, reader: number): Address {
+  return places.work + reader * WORK_WORDS;
 }

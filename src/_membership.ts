@@ -7,6 +7,7 @@ import { DebugReader } from "./debug/_reader.ts";
 import { CallbackCounters } from "./callbacks/_counters.ts";
 import { Handover } from "./callbacks/_handover.ts";
 import { Orphans } from "./callbacks/_orphans.ts";
+import { gatherHand } from "./callbacks/_shared_list.ts";
 import { Throttle } from "./callbacks/_throttle.ts";
 import type { Detector } from "./grace_periods/_detector.ts";
 import { openDetector } from "./grace_periods/_detectors.ts";
@@ -29,13 +30,18 @@ import {
   type Layout,
   layout,
   magazinesOf,
+  workOf,
 } from "./_layout.ts";
+import { Inquest } from "./_inquest.ts";
+import { Life } from "./_life.ts";
 import type { Address } from "./memory/arena.ts";
 import { RcuMemoryError } from "./memory/errors.ts";
 import { Heap, type HeapPlace } from "./memory/_heap.ts";
+import { Journal } from "./memory/_journal.ts";
 import { Roots } from "./memory/_roots.ts";
 import { measureText, readText, writeText } from "./memory/_text.ts";
 import { type FullPolicy, readPolicy } from "./_policy.ts";
+import { Obituaries } from "./readers/_obituaries.ts";
 import { Reader } from "./readers/_reader.ts";
 import { ReaderTable } from "./readers/_slots.ts";
 import {
@@ -69,12 +75,15 @@ const NAP = 1;
 /** What overload makes an updater wait at most, in ms: 1, and twice that for each further highWater. */
 const LONGEST_OVERLOAD_WAIT = 64;
 
+/** Who has waited for so long asks whether somebody has died, in ms. */
+const DOUBT = 200;
+
 /** How often pending callbacks are counted anew because one has changed hands meanwhile. */
 const COUNT_TRIES = 8;
 
 /** What may be behind a wait that does not end, for errors. */
 const LEFT_BEHIND =
-  "a thread that ended without close() would stay in the way for ever";
+  "a worker that ended without close() is in the way until that is proven";
 
 /** What a membership reports to its owner. */
 export interface MembershipEvents {
@@ -82,8 +91,6 @@ export interface MembershipEvents {
   onError(error: unknown): void;
   /** A grace period that this thread waits for, or its callbacks do, does not end. */
   onStall?(report: StallReport): void;
-  /** The reclaimer gives no sign of life. */
-  onSilence?(): void;
 }
 
 /**
@@ -118,12 +125,19 @@ export class Membership {
   readonly orphans: Orphans;
   /** Where the policy `offloaded` hands over. */
   readonly handover: Handover | undefined;
+  /** What the update that this thread is making does. */
+  readonly journal: Journal;
+  readonly obituaries: Obituaries;
+  /** Asks whether others have died. */
+  readonly inquest: Inquest;
 
   readonly #detector: Detector;
   readonly #stalls: StallWatch;
   readonly #places: Layout;
   readonly #owner: number;
   readonly #nap: Address;
+  readonly #life: Life;
+  readonly #scratch: Address;
   readonly #onClose = new Set<() => void>();
   #closed = false;
   /** Periods that overload had forced when this thread looked last. */
@@ -153,16 +167,26 @@ export class Membership {
     this.stallTimeout = words[HEADER_STALL_TIMEOUT];
     this.readers = new ReaderTable(words, places.readers, maxReaders);
     probeStack();
-    const record = this.readers.register();
+    this.inquest = new Inquest(words);
+    this.#life = new Life(words);
+    const record = this.readers.register(this.#life.mark);
     if (record === undefined) {
+      this.#life.end();
+      // Slots of threads that have died are vacant in a moment.
+      this.inquest.begin();
       throw new RangeError(
-        `Cannot join the domain as at most ${maxReaders} threads can (maxReaders): all slots are taken; a thread that ended without close() keeps its slot`,
+        `Cannot join the domain as at most ${maxReaders} threads can (maxReaders): all slots are taken; those of threads that ended without close() become free as soon as that is proven`,
       );
     }
     const { index, generation } = record;
     this.index = index;
     this.#owner = lockOwner(index, generation);
     this.#nap = this.readers.nap(index);
+    const work = workOf(places, index);
+    const scratch = workOf(places, maxReaders);
+    const onSlow = () => this.inquest.beginElsewhere();
+    this.#scratch = scratch;
+    this.obituaries = new Obituaries(words, places.obituaries);
     const place: HeapPlace = {
       control: places.heap,
       table: places.pageTable,
@@ -170,6 +194,10 @@ export class Membership {
       endPage: places.endPage,
       magazines: magazinesOf(places, index),
       owner: this.#owner,
+      index,
+      work,
+      scratch,
+      onSlow,
       debug: words[HEADER_DEBUG] !== 0,
     };
     const sequence = new Sequence(words, places.sequence);
@@ -189,6 +217,12 @@ export class Membership {
       const called = nameReaders([{ id: index, name }]);
       this.reader = new DebugReader(words, slot, sequence.address, called);
     }
+    this.journal = new Journal(
+      words,
+      work,
+      this.heap,
+      (block) => this.retire(block),
+    );
     this.reader.onHeldAcrossAwait = events.onError;
     const detector = openDetector(kind, {
       words,
@@ -215,14 +249,32 @@ export class Membership {
       (age) => this.#reportStall(age, events),
     );
     this.periods.onHindered = (period) => this.#stalls.look(period);
-    this.orphans = new Orphans(words, places.orphans, this.heap, this.#owner);
     this.counters = new CallbackCounters(words, places.callbacks);
+    const line = this.counters.line(index);
+    this.heap.onInterrupted = () => gatherHand(words, this.heap, line);
+    this.orphans = new Orphans(
+      words,
+      places.orphans,
+      this.heap,
+      this.#owner,
+      line,
+      work,
+      onSlow,
+    );
     const policy = readPolicy(words);
     const highWater = words[HEADER_HIGH_WATER];
     const offloaded = policy.mode === "offloaded";
     this.policy = policy;
     this.handover = offloaded
-      ? new Handover(words, places.handover, this.heap, this.#owner)
+      ? new Handover(
+        words,
+        places.handover,
+        this.heap,
+        this.#owner,
+        line,
+        work,
+        onSlow,
+      )
       : undefined;
     this.callbacks = new Callbacks(
       words,
@@ -240,11 +292,22 @@ export class Membership {
         handsOver: offloaded && !reclaims,
         onError: events.onError,
         onForced: (times) => this.#force(times),
-        onSilence: () => events.onSilence?.(),
+        onSilence: () => this.inquest.begin(),
         onEnd: () => this.#leave(),
       },
     );
-    this.roots = new Roots(words, places.roots, this.heap, this.#owner);
+    this.roots = new Roots(
+      words,
+      places.roots,
+      this.heap,
+      this.#owner,
+      this.journal,
+      onSlow,
+    );
+    // What cleans up where the stack was short is compiled now: there is no room for that then.
+    this.heap.discard(0);
+    this.journal.settle();
+    this.journal.settleAll();
     globalThis.addEventListener?.("error", this.#onUncaught);
     if (name !== "") this.#publishName(name);
   }
@@ -303,6 +366,9 @@ export class Membership {
    * @param address The lock.
    */
   lockToCleanUp(address: Address): void {
+    // What an exception cut short.
+    if (this.journal.open) this.journal.settleAll();
+    this.journal.noteLock(address);
     if (!tryAcquire(this.words, address, this.#owner)) this.#lockSlow(address);
   }
 
@@ -311,7 +377,10 @@ export class Membership {
       throw new Error("Cannot take a lock that this thread holds already");
     }
     if (this.reader.depth === 0) this.reader.goOffline();
-    if (!acquire(this.words, address, this.#owner, this.stallTimeout)) {
+    const { words, stallTimeout } = this;
+    const onSlow = () => this.inquest.beginElsewhere();
+    if (!acquire(words, address, this.#owner, stallTimeout, onSlow)) {
+      this.journal.forgetLock();
       const holder = holderOf(this.words, address);
       // Free after all, at the last moment.
       if (holder < 0) return this.lockToCleanUp(address);
@@ -342,7 +411,10 @@ export class Membership {
    */
   tryLock(address: Address): boolean {
     probeStack();
-    return tryAcquire(this.words, address, this.#owner);
+    this.journal.noteLock(address);
+    if (tryAcquire(this.words, address, this.#owner)) return true;
+    this.journal.forgetLock();
+    return false;
   }
 
   /**
@@ -351,7 +423,10 @@ export class Membership {
    * @param address The lock.
    */
   unlock(address: Address): void {
+    // An exception is on its way out: nobody else may make the stores of this update.
+    if (this.journal.open) this.journal.settle();
     release(this.words, address);
+    this.journal.forgetLock();
   }
 
   // Memory
@@ -398,7 +473,7 @@ export class Membership {
       } else if (patience === Infinity) {
         othersPeriod ??= this.periods.start();
         const left = Math.max(0, deadline - performance.now());
-        if (!this.periods.wait(othersPeriod, left, true)) {
+        if (!this.#wait(othersPeriod, left, true)) {
           stalled = this.stallReport();
           break;
         }
@@ -407,6 +482,7 @@ export class Membership {
         break;
       } else {
         this.callbacks.doubt();
+        this.inquest.beginElsewhere();
         Atomics.wait(this.words, this.#nap, 0, NAP);
       }
       // Or the magazines are another thread's by now.
@@ -444,9 +520,24 @@ export class Membership {
     if (this.#closed || this.reader.depth !== 0) return true;
     const cookie = this.callbacks.waitsFor;
     if (cookie === undefined) return true;
-    if (!this.periods.wait(cookie, timeout, true)) return false;
+    if (!this.#wait(cookie, timeout, true)) return false;
     this.callbacks.processCallbacks();
     return true;
+  }
+
+  /** Blocks until a period has ended; after a while it may be a dead thread that is in the way. */
+  #wait(
+    cookie: GracePeriodCookie,
+    timeout: number,
+    expedited: boolean,
+  ): boolean {
+    const { periods } = this;
+    let left = timeout;
+    for (; left > DOUBT; left -= DOUBT) {
+      if (periods.wait(cookie, DOUBT, expedited)) return true;
+      this.inquest.beginElsewhere();
+    }
+    return periods.wait(cookie, left, expedited);
   }
 
   /**
@@ -478,7 +569,7 @@ export class Membership {
     if (!this.#closed) return this.callbacks.deferFree(block, tag);
     // A callback closed the membership in the middle of an operation that goes on.
     this.heap.linkDeferred(tag, 0);
-    this.orphans.leave(block, 1);
+    this.orphans.leave(block, 1, 0);
   }
 
   /** Gives callbacks a chance to run. No lock is held. */
@@ -500,7 +591,7 @@ export class Membership {
     this.reader.goOffline();
     if (expedited) this.sequence.countExpedited();
     const cookie = this.periods.start();
-    if (!this.periods.wait(cookie, timeout, expedited)) {
+    if (!this.#wait(cookie, timeout, expedited)) {
       this.#throwStalled("wait for a grace period", timeout);
     }
   }
@@ -541,9 +632,11 @@ export class Membership {
     const forget = this.onClose(end);
     if (signal?.aborted) end();
     signal?.addEventListener("abort", end);
+    const doubt = setInterval(() => this.inquest.begin(), DOUBT);
     try {
       return await wait(over.signal);
     } finally {
+      clearInterval(doubt);
       signal?.removeEventListener("abort", end);
       forget();
     }
@@ -562,6 +655,7 @@ export class Membership {
       this.assertOutside("finish a barrier");
       const left = deadline - performance.now();
       if (left <= 0) this.#throwStalled("finish a barrier", timeout);
+      if (timeout - left > DOUBT) this.inquest.beginElsewhere();
       if (this.callbacks.waitsFor === undefined) {
         this.reader.goOffline();
         this.#watchOthers();
@@ -783,7 +877,9 @@ export class Membership {
       throw error;
     }
     writeText(this.words, block, name);
-    this.readers.setName(this.index, block);
+    this.journal.join(block);
+    this.journal.store(this.readers.nameAt(this.index), block);
+    this.journal.finish();
   }
 
   /**
@@ -796,8 +892,10 @@ export class Membership {
     probeStack();
     const name = this.readers.nameOf(this.index);
     if (name !== 0) {
-      this.readers.setName(this.index, 0);
-      this.retire(name);
+      if (this.journal.open) this.journal.settleAll();
+      this.journal.leave(name);
+      this.journal.store(this.readers.nameAt(this.index), 0);
+      this.journal.finish();
     }
     this.#closed = true;
     globalThis.removeEventListener?.("error", this.#onUncaught);
@@ -829,27 +927,6 @@ export class Membership {
   }
 
   /**
-   * Takes over what a reclaimer had that has been proven dead: its thread
-   * runs no more and never will. Others that have the same proof wait.
-   *
-   * @param dead The reclaimer, as the holder of the claim.
-   */
-  bury(dead: number): void {
-    const { callbacks, counters, handover, heap, readers, words } = this;
-    if (handover?.holder !== dead) return;
-    const index = handover.reclaimer;
-    Atomics.store(words, readers.slot(index), 0);
-    callbacks.leaveFor(counters.line(index));
-    const name = readers.nameOf(index);
-    readers.setName(index, 0);
-    if (name !== 0) this.retire(name);
-    heap.flushFor(magazinesOf(this.#places, index));
-    readers.unregister(index);
-    handover.resign(dead);
-    callbacks.help(true);
-  }
-
-  /**
    * Gives the record back: the slot, the callback line, the magazines. From the
    * last store here it may be another thread's, while code of this membership is
    * still on the stack (a callback may close in the middle of an operation),
@@ -872,7 +949,10 @@ export class Membership {
    */
   #leave(): void {
     this.heap.detach();
+    this.journal.detach(this.#scratch);
     this.readers.unregister(this.index);
+    // Last: who gets the lock finds that the record is not this thread's any more.
+    this.#life.end();
     // The reclaimer ends with the last other thread.
     this.handover?.wake();
   }

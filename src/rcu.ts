@@ -22,11 +22,14 @@ import type {
   SynchronizeOptions,
   SynchronizeSyncOptions,
 } from "./options.ts";
+import { ReaderLostEvent } from "./reader_lost.ts";
 import { ReclaimerHost } from "./_reclaimer_host.ts";
-import { buryIfDead } from "./_reclaimer_death.ts";
 import { probeStack } from "./sync/_stack.ts";
 import { OpenSection, type ReadSection } from "./readers/section.ts";
 import type { RcuStats, ReaderStats } from "./stats.ts";
+
+/** How often a thread that wants to hear of deaths asks for them, in ms. */
+const WATCH = 1_000;
 
 const SYNCHRONIZE_OPTIONS: OptionNames<SynchronizeOptions> = {
   expedited: true,
@@ -60,7 +63,8 @@ export let membershipOf: (rcu: Rcu, act: string) => Membership;
  * Dispatches `"error"` (an `ErrorEvent`) when a callback threw, a read
  * section was held across an `await`, or debug mode finds out too late for
  * throwing what was done wrong; unless a listener calls
- * `preventDefault()`, the error is also printed with `console.error`.
+ * `preventDefault()`, the error is also printed with `console.error`. Dispatches
+ * `"readerlost"` (a {@linkcode ReaderLostEvent}) when a worker has died without {@linkcode Rcu.close}.
  *
  * Dispatches `"stall"` (a {@linkcode StallEvent}) when a grace period does not end
  * for `stallTimeout`, and again after twice that, four times that and so on; unless
@@ -99,6 +103,7 @@ export class Rcu extends EventTarget implements Disposable {
   readonly memory: Arena;
 
   readonly #membership: Membership;
+  #watches = false;
 
   static {
     membershipOf = (rcu, act) => {
@@ -121,7 +126,6 @@ export class Rcu extends EventTarget implements Disposable {
     const membership = new Membership(words, name, {
       onError: report,
       onStall: (stall) => this.#reportStall(stall),
-      onSilence: () => void buryIfDead(handle.id, membership),
     });
     this.#membership = membership;
     this.memory = arenaOf(membership);
@@ -724,6 +728,32 @@ export class Rcu extends EventTarget implements Disposable {
     options?: boolean | AddEventListenerOptions,
   ): void;
   /**
+   * Listens for an event.
+   *
+   * @param type `"readerlost"`: a worker died without `close()`, and what it had has been taken over.
+   * @param listener What to call; `event.name` is what the worker was called.
+   * @param options As of `EventTarget`.
+   *
+   * @example Hearing of a worker that has died
+   * ```ts
+   * import { Rcu } from "@grace/rcu";
+   * import { assertEquals } from "@std/assert";
+   *
+   * using rcu = Rcu.create();
+   * const lost: string[] = [];
+   * rcu.addEventListener("readerlost", ({ name }) => lost.push(name));
+   * assertEquals(lost, []); // nobody has died
+   * ```
+   */
+  override addEventListener(
+    type: "readerlost",
+    listener:
+      | ((event: ReaderLostEvent) => unknown)
+      | { handleEvent(event: ReaderLostEvent): unknown }
+      | null,
+    options?: boolean | AddEventListenerOptions,
+  ): void;
+  /**
    * Listens for an event of another type.
    *
    * @param type The type.
@@ -740,6 +770,7 @@ export class Rcu extends EventTarget implements Disposable {
     listener: unknown,
     options?: boolean | AddEventListenerOptions,
   ): void {
+    if (type === "readerlost" && !this.#watches) this.#watchForDeaths();
     super.addEventListener(type, listener as EventListener, options);
   }
 
@@ -790,6 +821,31 @@ export class Rcu extends EventTarget implements Disposable {
     options?: boolean | EventListenerOptions,
   ): void;
   /**
+   * Listens no longer.
+   *
+   * @param type `"readerlost"`.
+   * @param listener What was to be called.
+   * @param options As of `EventTarget`.
+   *
+   * @example Listening for a while
+   * ```ts
+   * import { Rcu, type ReaderLostEvent } from "@grace/rcu";
+   *
+   * using rcu = Rcu.create();
+   * const listener = ({ name }: ReaderLostEvent) => console.log(name);
+   * rcu.addEventListener("readerlost", listener);
+   * rcu.removeEventListener("readerlost", listener);
+   * ```
+   */
+  override removeEventListener(
+    type: "readerlost",
+    listener:
+      | ((event: ReaderLostEvent) => unknown)
+      | { handleEvent(event: ReaderLostEvent): unknown }
+      | null,
+    options?: boolean | EventListenerOptions,
+  ): void;
+  /**
    * Stops listening for an event of another type.
    *
    * @param type The type.
@@ -835,8 +891,10 @@ export class Rcu extends EventTarget implements Disposable {
     const list: ReaderStats[] = [];
     let peak = 0;
     let invoked = 0;
+    let lost = 0;
     for (let id = 0; id < readers.count; id++) {
       invoked += counters.invoked(id) >>> 0;
+      lost += counters.lost(id) >>> 0;
       peak = Math.max(peak, counters.peak(id));
       if (!readers.isRegistered(id)) continue;
       const announced = Atomics.load(words, readers.slot(id));
@@ -857,7 +915,12 @@ export class Rcu extends EventTarget implements Disposable {
         expedited: sequence.expedited,
         forced: sequence.forced,
       },
-      callbacks: { pending: this.#membership.pendingOfAll(), peak, invoked },
+      callbacks: {
+        pending: this.#membership.pendingOfAll(),
+        peak,
+        invoked,
+        lost,
+      },
       memory: heap.audit(),
       readers: list,
     };
@@ -930,6 +993,24 @@ export class Rcu extends EventTarget implements Disposable {
    */
   toJSON(): Record<string, never> {
     return {};
+  }
+
+  /** Tells the listeners of this thread who has died, while it is a member. Keeps no process alive. */
+  async #watchForDeaths(): Promise<void> {
+    const membership = this.#membership;
+    const { inquest, obituaries } = membership;
+    this.#watches = true;
+    for (let seen = obituaries.count; !membership.closed;) {
+      await obituaries.next(seen, WATCH);
+      if (membership.closed) return;
+      const { count, news } = obituaries.since(seen);
+      seen = count;
+      for (const { id, lostCallbacks, name } of news) {
+        const init = { readerId: id, name, lostCallbacks };
+        this.dispatchEvent(new ReaderLostEvent(init));
+      }
+      inquest.begin();
+    }
   }
 
   #checkSignal(act: string, signal: AbortSignal | undefined): void {
@@ -1013,7 +1094,10 @@ function arenaOf(membership: Membership): Arena {
           }`,
         );
       }
-      return membership.allocate(size);
+      const block = membership.allocate(size);
+      // The user's own from now on, whatever becomes of this thread.
+      heap.makePublic(block);
+      return block;
     },
     free(address: Address): void {
       membership.assertOpen("free");

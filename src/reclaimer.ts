@@ -10,7 +10,7 @@ import type { StallReport } from "./grace_periods/stall_report.ts";
 import { Membership, stallWarning } from "./_membership.ts";
 import type { RcuHandle } from "./options.ts";
 import { readPolicy } from "./_policy.ts";
-import { buryIfDead, whileAlive } from "./_reclaimer_death.ts";
+import { Inquest } from "./_inquest.ts";
 import { ReaderTable } from "./readers/_slots.ts";
 
 /**
@@ -44,6 +44,9 @@ export interface ReclaimerOptions {
   name?: string;
 }
 
+/** How often a reclaimer asks who has died, in ms. */
+const DOUBT = 1_000;
+
 const OPTIONS: OptionNames<ReclaimerOptions> = { signal: true, name: true };
 
 /**
@@ -54,8 +57,8 @@ const OPTIONS: OptionNames<ReclaimerOptions> = { signal: true, name: true };
  *
  * A domain has one reclaimer at a time; a further one stands by, without a slot,
  * until the first has ended. The promise resolves when no other thread is a member and
- * everything has been freed, or when the signal is aborted. A thread that ended without
- * `close()` counts as a member for ever: then only the signal ends it. A reclaimer's worker
+ * everything has been freed, or when the signal is aborted. A worker that ended without
+ * `close()` counts as a member until its death is proven, within seconds. A reclaimer's worker
  * that is terminated instead is noticed after 2 s of silence: until then what was
  * handed over waits, and what it had taken does until its death is proven; then
  * other threads take over both. A grace period that does not end for `stallTimeout` is printed with
@@ -131,6 +134,7 @@ async function serve(
   const maxReaders = words[HEADER_MAX_READERS];
   const places = layout(words.length, maxReaders, words[HEADER_DETECTOR]);
   const readers = new ReaderTable(words, places.readers, maxReaders);
+  const inquest = new Inquest(words);
   let beat = 0;
   let heard = performance.now();
   while (!signal?.aborted && readers.hasOthers(-1)) {
@@ -138,37 +142,20 @@ async function serve(
     if (latest !== beat) heard = performance.now();
     beat = latest;
     if (!Handover.hasReclaimer(words, places.handover)) {
-      const { id } = handle;
-      if (
-        await serveAsMember(id, words, name, signal, idleTimeout, onStall)
-      ) return;
+      if (await serveAsMember(words, name, signal, idleTimeout, onStall)) {
+        return;
+      }
     } else if (!standsBy) return;
     else if (performance.now() - heard > SILENCE) {
-      await buryAsMember(handle.id, words, name);
+      await inquest.run();
       heard = performance.now();
     }
     await turn(BEAT_INTERVAL, signal);
   }
 }
 
-/** Takes over from a silent reclaimer if it is dead: a thread that stands by may be the only one to notice. */
-async function buryAsMember(
-  id: string,
-  words: Int32Array,
-  name: string,
-): Promise<void> {
-  const onError = (error: unknown) => console.error(error);
-  const membership = new Membership(words, name, { onError }, true);
-  try {
-    await buryIfDead(id, membership);
-  } finally {
-    membership.close();
-  }
-}
-
 /** Serves unless another thread is faster; says whether it did. */
 async function serveAsMember(
-  id: string,
   words: Int32Array,
   name: string,
   signal: AbortSignal | undefined,
@@ -180,30 +167,31 @@ async function serveAsMember(
   const membership = new Membership(words, name, { onError, onStall }, true);
   const { index, owner, policy, readers } = membership;
   const handover = membership.handover!;
+  // Threads that have died are in the way, and the reclaimer waits for the last one to go.
+  const doubt = setInterval(() => membership.inquest.begin(), DOUBT);
   try {
-    await whileAlive(id, owner, async () => {
-      if (policy.mode !== "offloaded" || !handover.claim(owner)) return;
-      served = true;
-      try {
-        await reclaim({
-          words,
-          nap: readers.nap(index),
-          callbacks: membership.callbacks,
-          periods: membership.periods,
-          handover,
-          heap: membership.heap,
-          orphans: membership.orphans,
-          delay: policy.delay,
-          realTime: policy.realTime,
-          idleTimeout,
-          signal,
-          isAlone: () => !readers.hasOthers(index),
-        });
-      } finally {
-        handover.resign(owner);
-      }
-    });
+    if (policy.mode !== "offloaded" || !handover.claim(owner)) return false;
+    served = true;
+    try {
+      await reclaim({
+        words,
+        nap: readers.nap(index),
+        callbacks: membership.callbacks,
+        periods: membership.periods,
+        handover,
+        heap: membership.heap,
+        orphans: membership.orphans,
+        delay: policy.delay,
+        realTime: policy.realTime,
+        idleTimeout,
+        signal,
+        isAlone: () => !readers.hasOthers(index),
+      });
+    } finally {
+      handover.resign(owner);
+    }
   } finally {
+    clearInterval(doubt);
     // Whatever came in before the claim was given back is taken, and freed or left to others.
     membership.close();
   }

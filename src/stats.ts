@@ -37,6 +37,8 @@ export interface RcuStats {
     peak: number;
     /** Those invoked by the records of all threads, modulo 2³². */
     invoked: number;
+    /** Closures that will never run, as their threads died, modulo 2³². */
+    lost: number;
   };
   /** Where every byte is. */
   memory: MemoryAudit;

@@ -12,8 +12,8 @@ import {
   RED,
   RIGHT,
   ROOT,
-  STOCK,
   STOCK_COUNT,
+  stockAt,
   TREE,
   type Tree,
   VALUE,
@@ -100,13 +100,11 @@ export function assertTree(map: AnyMap): Shape {
   assertEquals(map.size, nodes.length, "size");
   const most = 2 * Math.log2(nodes.length + 1);
   assert(height <= most, `height ${height} of ${nodes.length} nodes`);
-  let stock = 0;
-  for (let node = words[header + STOCK]; node !== 0; node = words[node]) {
+  for (let i = 0; i < words[header + STOCK_COUNT]; i++) {
+    const node = words[stockAt(header, i)];
     assert(!seen.has(node), `node ${node} of the stock is in the tree`);
     seen.add(node);
-    stock++;
   }
-  assertEquals(words[header + STOCK_COUNT], stock, "nodes of the stock");
   return { nodes, height };
 }
 

@@ -176,7 +176,7 @@ Deno.test("statistics count what waits, what has run, and the most that waited",
     for (let i = 0; i < 300; i++) rcu.callRcu(() => {});
     for (let i = 0; i < 200; i++) rcu.deferFree(rcu.memory.allocate(4));
     const { callbacks, readers } = rcu.stats();
-    assertEquals(callbacks, { pending: 500, peak: 500, invoked: 0 });
+    assertEquals(callbacks, { pending: 500, peak: 500, invoked: 0, lost: 0 });
     assertEquals(readers.map(({ pending }) => pending), [500, 0]);
     section[Symbol.dispose]();
     reader.threadOffline();
@@ -186,6 +186,7 @@ Deno.test("statistics count what waits, what has run, and the most that waited",
       pending: 1,
       peak: 500,
       invoked: 500,
+      lost: 0,
     });
   }));
 

@@ -38,11 +38,11 @@ Deno.test("errors of waits and of full domains say that a thread may have ended 
     () => rcu.synchronizeSync({ timeout: 1 }),
     RcuStallError,
     'reader 1 ("gone") did not pass a quiescent state; 0 callbacks wait; ' +
-      "a thread that ended without close() would stay in the way for ever",
+      "a worker that ended without close() is in the way until that is proven",
   );
   assertThrows(
     () => Rcu.attach(rcu.handle),
     RangeError,
-    "all slots are taken; a thread that ended without close() keeps its slot",
+    "all slots are taken; those of threads that ended without close() become free",
   );
 });

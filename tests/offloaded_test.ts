@@ -1,6 +1,7 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
-import { Rcu, type RcuHandle, type RcuOptions, runReclaimer } from "../mod.ts";
+import { Rcu, type RcuOptions, runReclaimer } from "../mod.ts";
 import { Handover } from "../src/callbacks/_handover.ts";
+import { takeRoll } from "../src/_life.ts";
 import { membershipOf } from "../src/rcu.ts";
 import { assertLists, claimOf, withDomain } from "./_audit.ts";
 import { errorsOf } from "./_events.ts";
@@ -11,16 +12,6 @@ import { until, withWorkers } from "./_workers.ts";
 
 const OPTIONS: RcuOptions = { callbacks: { mode: "offloaded" } };
 const ALONE: RcuOptions = { ...OPTIONS, reclaimer: "none" };
-
-/** The Web Locks, which Deno has and its types lack. */
-const { locks } = navigator as unknown as {
-  locks: { request(name: string, use: () => Promise<void>): Promise<void> };
-};
-
-/** What a reclaimer holds while it lives, as in src/_reclaimer_death.ts. */
-function lockOf({ id }: RcuHandle, owner: number): string {
-  return `@grace/rcu reclaimer ${owner} of ${id}`;
-}
 
 /** The workers that are started meanwhile. */
 function watchWorkers(): Disposable & { started: number; ended: number } {
@@ -317,10 +308,12 @@ Deno.test("a reclaimer that was terminated is noticed, proven dead, and its bloc
     "it has them",
     () => counters.pending(reclaimer) === 500 && handover!.count === 0,
   );
-  const lock = lockOf(rcu.handle, handover!.holder);
+  const life = membershipOf(rcu, "test").readers.lifeOf(reclaimer);
   worker.terminate();
   // Terminated is not dead: it runs to the end of its turn, which the section has outlasted then.
-  await locks.request(lock, () => Promise.resolve());
+  while (!(await takeRoll(words))(life)) {
+    await new Promise((resolve) => setTimeout(resolve, 1));
+  }
   Atomics.store(words, slot, 0);
   // Neither lost nor reused: they wait.
   assertEquals(rcu.memory.audit().deferred, 500 * 8 * 4);
@@ -344,8 +337,6 @@ Deno.test("a reclaimer that is silent but lives keeps what it has taken", () =>
     const { handover, words } = membership;
     const silent = Rcu.attach(rcu.handle);
     const { owner } = membershipOf(silent, "test");
-    const held = Promise.withResolvers<void>();
-    const lock = locks.request(lockOf(rcu.handle, owner), () => held.promise);
     assert(handover!.claim(owner));
     defer(rcu, 200);
     await until("handed over", () => handover!.count === 200);
@@ -361,8 +352,6 @@ Deno.test("a reclaimer that is silent but lives keeps what it has taken", () =>
     assertEquals(claimOf(words), silent.readerId);
     assertEquals(membership.callbacks.invoked, 400);
     handover!.resign(owner);
-    held.resolve();
-    await lock;
     silent.close();
   }));
 
@@ -439,7 +428,7 @@ function pushOne({ heap, handover }: ReturnType<typeof parts>): void {
   const block = heap.tryAllocate(4);
   const tag = heap.tagOf(block);
   heap.linkDeferred(tag, 0);
-  handover.push(block, tag, 1);
+  handover.push(block, tag, 1, 0);
   handover.wake();
 }
 
@@ -546,7 +535,8 @@ Deno.test("whatever the reclaimer does between two steps of a handing over, no b
       const hand = () => callbacks.processCallbacks(true);
       const go = () => {
         handover.resign(reclaimer.owner);
-        reclaimer.callbacks.help(true);
+        // Another thread would wait for one that has the lock; this one has it itself.
+        reclaimer.callbacks.help(!clientActs);
       };
       return {
         act: clientActs ? hand : go,

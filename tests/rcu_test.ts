@@ -11,7 +11,7 @@ Deno.test("create() without options makes a domain of 256 MiB for 64 threads", (
   assertEquals([capacity, live, deferred], [2 ** 28, 0, 0]);
   assertEquals(rcu.stats(), {
     gracePeriods: { started: 0, completed: 0, expedited: 0, forced: 0 },
-    callbacks: { pending: 0, peak: 0, invoked: 0 },
+    callbacks: { pending: 0, peak: 0, invoked: 0, lost: 0 },
     memory: rcu.memory.audit(),
     readers: [{ id: 0, name: "", online: false, observed: 0, pending: 0 }],
   });

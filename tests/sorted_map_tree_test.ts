@@ -9,7 +9,7 @@ import {
   RED,
   RIGHT,
   SIZE,
-  STOCK_COUNT,
+  stockAt,
   VALUE,
 } from "../src/structures/_tree.ts";
 import { withDomain } from "./_audit.ts";
@@ -155,7 +155,7 @@ Deno.test("the check of trees notices every kind of damage", () => {
     if (words[node + RIGHT] !== 0) spoil(node + RIGHT, 0);
   }
   spoil(header + SIZE, 39);
-  spoil(header + STOCK_COUNT, 63);
+  spoil(stockAt(header, 5), root);
   spoil(rootLink(tree), words[root + RIGHT]);
 });
 

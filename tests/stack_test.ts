@@ -163,6 +163,7 @@ for (const [what, open] of Object.entries(updates)) {
     const { callbacks, memory } = rcu.stats();
     assertEquals([callbacks.pending, memory.deferred], [0, 0]);
     assertAddsUp(memory);
-    assertLists(rcu.memory.words);
+    // Where the stack ended between an allocation and the update, the block stays with the thread.
+    assertLists(rcu.memory.words, true);
   });
 }

@@ -100,6 +100,7 @@ Deno.test("updates of one turn do no more than a batch between them", () =>
       pending: 1_984,
       peak: 1_984,
       invoked: 16,
+      lost: 0,
     });
   }));
 

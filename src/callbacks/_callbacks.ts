@@ -8,16 +8,19 @@ import { hasStack, probeStack } from "../sync/_stack.ts";
 import { Closures } from "./_closures.ts";
 import {
   type CallbackCounters,
+  CLOSURES,
   ENQUEUED,
   HANDED,
   INVOKED,
   LATER,
+  LOST,
   NEXT,
   PEAK,
   WAIT,
 } from "./_counters.ts";
 import type { Handover } from "./_handover.ts";
 import type { Orphans } from "./_orphans.ts";
+import type { Taken } from "./_shared_list.ts";
 import { emptySegment, leftIn, type Segment } from "./_segment.ts";
 import { type Throttle, UNLIMITED } from "./_throttle.ts";
 import { Timer } from "./_timer.ts";
@@ -28,6 +31,9 @@ const INTERVAL = 64;
 /** First and longest pause between two looks while nothing is enqueued, in ms. */
 const SHORTEST_PAUSE = 0;
 const LONGEST_PAUSE = 10;
+
+/** Turns in a row in which nothing could be done: perhaps a thread is in the way that has died. */
+const VAIN_TURNS = 32;
 
 /** What a thread's callbacks report, and how they are done. */
 export interface CallbackSettings {
@@ -43,7 +49,7 @@ export interface CallbackSettings {
   onError(error: unknown): void;
   /** Overload: how many times highWater wait. */
   onForced(times: number): void;
-  /** The reclaimer gives no sign of life. */
+  /** The reclaimer gives no sign of life, or callbacks have waited for long. */
   onSilence(): void;
   /** The thread has left and nothing of its own waits any more: its line is not written again. */
   onEnd(): void;
@@ -91,7 +97,10 @@ export class Callbacks {
   #enqueued: number;
   #invoked: number;
   #handed: number;
+  /** What threads that had the record before lost as they died. */
+  readonly #lost: number;
   #peak: number;
+  /** Closures that wait. Shared, too, so that those of a thread that dies are known. */
   #closures = 0;
   #quota = INTERVAL;
   #forceAt: number;
@@ -101,6 +110,8 @@ export class Callbacks {
   /** Ready callbacks wait for a later turn. */
   #plugged = false;
   #pause = SHORTEST_PAUSE;
+  /** Turns since something was done. */
+  #vainTurns = 0;
   readonly #ready: Closures;
   readonly #timer = new Timer();
   readonly #onTurn = (): void => this.#turn();
@@ -128,7 +139,7 @@ export class Callbacks {
     this.#highWater = settings.highWater;
     this.#forceAt = settings.highWater;
     this.#ready = new Closures(settings.onError, (count) => {
-      this.#closures -= count;
+      this.#countClosures(-count);
       this.#countInvoked(count);
     });
     this.#wait = emptySegment(base + WAIT);
@@ -138,12 +149,14 @@ export class Callbacks {
     this.#enqueued = Atomics.load(words, base + ENQUEUED);
     this.#invoked = Atomics.load(words, base + INVOKED);
     this.#handed = Atomics.load(words, base + HANDED);
+    this.#lost = Atomics.load(words, base + LOST);
     this.#peak = Atomics.load(words, base + PEAK);
   }
 
   /** Callbacks and frees of this thread that have been neither invoked nor handed on. */
   get pending(): number {
-    return (this.#enqueued - this.#invoked - this.#handed) | 0;
+    const done = this.#invoked + this.#handed + this.#lost;
+    return (this.#enqueued - done) | 0;
   }
 
   /** Callbacks and frees that this record has ever invoked, modulo 2³². */
@@ -197,8 +210,13 @@ export class Callbacks {
     probeStack();
     this.#timer.keepAlive(true);
     this.#next.push(callback);
-    this.#closures++;
+    this.#countClosures(1);
     this.#enqueue();
+  }
+
+  #countClosures(change: number): void {
+    this.#closures += change;
+    this.#words[this.#base + CLOSURES] = this.#closures;
   }
 
   /** Puts a block before the others in NEXT. */
@@ -207,8 +225,10 @@ export class Callbacks {
     const head = this.#base + NEXT;
     const first = words[head];
     if (first === 0) this.#nextTail = tag;
+    this.#heap.takeInHand(block);
     this.#heap.linkDeferred(tag, first);
     words[head] = block;
+    this.#heap.takeInHand(0);
   }
 
   #enqueue(): void {
@@ -274,9 +294,9 @@ export class Callbacks {
     // that enqueues itself would never let go of the thread.
     // And no more once a callback has closed the membership and was the last to be done.
     for (let pass = 0; pass < 2 && !this.#ended; pass++) {
-      if (limited && this.#handsOver) this.#handOver();
+      const busy = limited && this.#handsOver && !this.#handOver();
       const wait = this.#wait;
-      if (this.#nextCount > 0) {
+      if (this.#nextCount > 0 && !busy) {
         if (wait.cookie === undefined) this.#stamp(wait);
         else if (this.#later.cookie === undefined) this.#stamp(this.#later);
       }
@@ -303,28 +323,32 @@ export class Callbacks {
     this.#timer.start(this.#onTurn, this.#throttle!.plugTicks);
   }
 
-  /** Hands NEXT's blocks to the reclaimer, if there is one that keeps up. */
-  #handOver(): void {
+  /**
+   * Hands NEXT's blocks to the reclaimer, if there is one that keeps up.
+   *
+   * @returns Whether that is done with; not if another thread is at it, and the next look is soon enough.
+   */
+  #handOver(): boolean {
     const frees = this.#nextCount - this.#next.length;
-    if (frees === 0 || this.#keep) return;
+    if (frees === 0 || this.#keep) return true;
     const handover = this.#handover!;
     if (!handover.alive) {
       this.doubt();
       // A few frees are no reason to start a thread.
       if (frees >= INTERVAL) handover.want();
       this.help(false);
-      return;
+      return true;
     }
-    if (this.backlog >= this.#highWater) return;
-    const words = this.#words;
-    const head = words[this.#base + NEXT];
-    words[this.#base + NEXT] = 0;
+    if (this.backlog >= this.#highWater) return true;
+    const from = this.#base + NEXT;
+    const head = this.#words[from];
+    if (!handover.push(head, this.#nextTail, frees, from)) return false;
     this.#nextCount = this.#next.length;
-    handover.push(head, this.#nextTail, frees);
     this.#countHanded(frees);
     handover.wake();
     // Pairs with: `resign`. If the reclaimer has gone meanwhile, it may not have seen our list.
     if (handover.holder === 0) this.help(true);
+    return true;
   }
 
   /** Gives what NEXT holds a cookie. */
@@ -360,7 +384,8 @@ export class Callbacks {
     for (let left = frees; left > 0; left--) {
       const tag = heap.tagOf(block);
       const next = heap.nextDeferred(tag);
-      // The head moves first: whoever takes the list over finds the rest.
+      // The head moves before the block does: whoever takes the list over finds the rest.
+      heap.takeInHand(block);
       words[ready.head] = next;
       heap.release(block, tag);
       block = next;
@@ -393,6 +418,7 @@ export class Callbacks {
 
   /** Something has been done: perhaps all. */
   #rest(): void {
+    this.#vainTurns = 0;
     this.#throttle?.watch(this.pending);
     if (this.#closures === 0) this.#timer.keepAlive(false);
     if (!this.#left || this.pending !== 0 || this.#ended) return;
@@ -414,6 +440,7 @@ export class Callbacks {
         this.#pause = SHORTEST_PAUSE;
       } else {
         this.#pause = Math.min(this.#pause + 1, LONGEST_PAUSE);
+        if (++this.#vainTurns % VAIN_TURNS === 0) this.#settings.onSilence();
         this.#timer.start(this.#onTurn, this.#pause);
       }
     }
@@ -422,14 +449,19 @@ export class Callbacks {
   /** Takes over what threads that left had deferred. Does nothing once this one has left. */
   adopt(): void {
     if (this.#left) return;
-    let block = this.#orphans.take((count) => this.#countEnqueued(count));
-    while (block !== 0) {
-      const tag = this.#heap.tagOf(block);
-      const next = this.#heap.nextDeferred(tag);
-      this.#link(block, tag);
-      this.#nextCount++;
-      block = next;
-    }
+    this.#receive((count) => this.#orphans.take(this.#base, count));
+  }
+
+  /** Takes a shared list over. */
+  #receive(
+    take: (count: (blocks: number) => void) => Taken | undefined,
+  ): boolean {
+    const wasEmpty = this.#words[this.#base + NEXT] === 0;
+    const taken = take((count) => this.#countEnqueued(count));
+    if (taken === undefined) return false;
+    if (wasEmpty) this.#nextTail = taken.tail;
+    this.#nextCount += taken.count;
+    return true;
   }
 
   /**
@@ -441,19 +473,12 @@ export class Callbacks {
    */
   help(wait: boolean): void {
     if (this.#left) return;
-    const taken = this.#handover?.take(
-      wait,
-      (count) => this.#countEnqueued(count),
+    const handover = this.#handover;
+    if (handover === undefined) return;
+    const taken = this.#receive((count) =>
+      handover.take(this.#base, wait, count)
     );
-    if (taken === undefined) return;
-    const words = this.#words;
-    const head = this.#base + NEXT;
-    const first = words[head];
-    if (first === 0) this.#nextTail = taken.tail;
-    this.#heap.linkDeferred(taken.tail, first);
-    words[head] = taken.head;
-    this.#nextCount += taken.count;
-    this.#keep = true;
+    if (taken) this.#keep = true;
   }
 
   /** Has it looked into if the reclaimer gives no sign of life. */
@@ -481,37 +506,15 @@ export class Callbacks {
   leave(): void {
     this.#left = true;
     const words = this.#words;
-    const nextFrees = this.#nextCount - this.#next.length;
-    this.#orphans.leave(words[this.#base + NEXT], nextFrees);
-    words[this.#base + NEXT] = 0;
+    const next = this.#base + NEXT;
+    let frees = this.#nextCount - this.#next.length;
+    this.#orphans.leave(words[next], frees, next);
     this.#nextCount = this.#next.length;
-    let frees = nextFrees;
     for (const segment of [this.#wait, this.#later]) {
-      this.#orphans.leave(words[segment.head], segment.frees);
-      words[segment.head] = 0;
+      this.#orphans.leave(words[segment.head], segment.frees, segment.head);
       frees += segment.frees;
       segment.frees = 0;
     }
     this.#countHanded(frees);
-  }
-
-  /**
-   * Hands every deferred block of a thread on that is dead.
-   *
-   * @param line The thread's line.
-   */
-  leaveFor(line: Address): void {
-    const words = this.#words;
-    const heap = this.#heap;
-    for (const list of [NEXT, WAIT, LATER]) {
-      let count = 0;
-      for (let block = words[line + list]; block !== 0; count++) {
-        block = heap.nextDeferred(heap.tagOf(block));
-      }
-      this.#orphans.leave(words[line + list], count);
-      words[line + list] = 0;
-      // Pairs with: `barrier`, as in `leave`.
-      Atomics.add(words, line + HANDED, count);
-    }
   }
 }

@@ -18,6 +18,10 @@ export const INVOKED = 4;
 export const PEAK = 5;
 /** Those of them that have been handed on to other threads. */
 export const HANDED = 6;
+/** Closures that wait: those of a thread that dies are lost. */
+export const CLOSURES = 7;
+/** Closures that were lost so, of all threads that had the record. */
+export const LOST = 8;
 
 /** Words of one thread's line. */
 export const CALLBACK_WORDS: number = LINE;
@@ -73,13 +77,42 @@ export class CallbackCounters {
   }
 
   /**
-   * How many callbacks of a record have been invoked or handed on.
+   * How many closures of a record were lost, as their thread died.
+   *
+   * @param reader The record.
+   * @returns The count, modulo 2³².
+   */
+  lost(reader: number): number {
+    return Atomics.load(this.#words, this.line(reader) + LOST);
+  }
+
+  /**
+   * How many callbacks of a record have been invoked, handed on or lost.
    *
    * @param reader The record.
    * @returns The count, modulo 2³².
    */
   done(reader: number): number {
-    return (this.invoked(reader) + this.handed(reader)) | 0;
+    return (this.invoked(reader) + this.handed(reader) + this.lost(reader)) | 0;
+  }
+
+  /**
+   * Settles a dead thread's account: nothing of it waits here any more.
+   *
+   * @param reader Its record. Its deferred blocks are another thread's by now.
+   * @returns How many closures were lost.
+   */
+  settle(reader: number): number {
+    const words = this.#words;
+    const line = this.line(reader);
+    const pending = Math.max(0, this.pending(reader));
+    const lost = Math.min(words[line + CLOSURES], pending);
+    // In this order: who dies in between leaves what a repetition does right.
+    Atomics.add(words, line + HANDED, pending - lost);
+    // Pairs with: `barrier`, which waits for no closure of a dead thread.
+    Atomics.add(words, line + LOST, lost);
+    words[line + CLOSURES] = 0;
+    return lost;
   }
 
   /**

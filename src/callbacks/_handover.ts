@@ -1,9 +1,9 @@
 // Where threads hand deferred blocks over to the reclaimer.
 
-import { acquire, release, tryAcquire } from "../sync/_mutex.ts";
 import type { Address } from "../memory/arena.ts";
 import type { Heap } from "../memory/_heap.ts";
 import { LINE } from "../memory/_size_classes.ts";
+import { SharedList, type Taken } from "./_shared_list.ts";
 
 // One line for those who hand over.
 /** The stack: its first block. */
@@ -14,7 +14,7 @@ const COUNT = 1;
 const WAITING = 2;
 /** Who is the reclaimer, as the holder of a lock; 0: nobody. */
 const CLAIM = 3;
-/** Held while the stack is taken. */
+/** Held while a list is pushed or the stack is taken. */
 const LOCK = 4;
 /** 1 while somebody is ready to start a reclaimer: whoever moves it to 0 has it started. */
 const WANTED = 5;
@@ -25,38 +25,22 @@ const BEAT = LINE;
 /** Words of the stack and what belongs to it. */
 export const HANDOVER_WORDS: number = 2 * LINE;
 
-/** Longest wait for the taker's lock, which is held for a walk along the list, in ms. */
-const LOCK_TIMEOUT = 10_000;
-
 /** A reclaimer whose heart has not beaten for so long counts as gone, in ms. */
 export const SILENCE = 2_000;
 
 /** Between two beats of a reclaimer that sleeps, in ms. */
 export const BEAT_INTERVAL = 100;
 
-/** A list that was taken. */
-export interface Taken {
-  /** The first block. */
-  head: Address;
-  /** The tag of the last one. */
-  tail: Address;
-  /** How many there are. */
-  count: number;
-}
-
 /**
  * The stack of deferred blocks between threads that defer and the reclaimer.
  *
- * 1. A list is pushed as a whole, by compare-and-exchange on HEAD after its
- *    last block was linked to the old head; the stack is taken as a whole, by
- *    exchange. Since nothing is ever popped singly, a HEAD that has changed
- *    and come back does no harm: the link is right whenever HEAD is the same.
- * 2. COUNT is raised before the push and lowered after the taker has counted
- *    the blocks as its own: who adds up COUNT and what every thread has
- *    waiting may count a block twice, but never misses one.
- * 3. One thread takes at a time (LOCK). So whoever has had the lock, or has
- *    found COUNT to be 0, knows that every block whose push was over before is
- *    counted as some thread's own. Barriers rest on that.
+ * 1. A list is pushed as a whole and the stack is taken as a whole, under LOCK;
+ *    what that rests on, and what becomes of a thread that dies meanwhile, stands
+ *    at {@linkcode SharedList}.
+ * 2. Who pushes waits for nobody: where the lock is taken it keeps what it has, and tries
+ *    again later; in overload it reclaims it itself.
+ * 3. Who takes waits if it must know afterwards that every block whose push was over
+ *    before is counted as some thread's own.
  * 4. No wake-up is lost. The reclaimer stores WAITING, then looks at HEAD, and
  *    sleeps only if that is 0, only while WAITING is 1. A pusher moves HEAD,
  *    then looks at WAITING. If its load returns 0, the reclaimer's store comes
@@ -64,27 +48,45 @@ export interface Taken {
  *    notifies: the reclaimer is woken, or has not begun to sleep and will not.
  *    One notification a sleep, however many push.
  * 5. Nothing is left behind. A reclaimer that goes clears CLAIM, then takes the stack.
- *    A pusher looks at CLAIM again after its push. Either the reclaimer's exchange
+ *    A pusher looks at CLAIM again after its push. Either the reclaimer
  *    finds the push, or the pusher finds CLAIM to be 0 and takes the stack back.
  * 6. A reclaimer that was terminated leaves CLAIM as it was, but BEAT stops.
  *    Silence is no proof of death: it only means that threads reclaim for themselves,
- *    and take from the stack what is there. What the silent reclaimer has taken stays its own.
+ *    and take from the stack what is there. What the silent reclaimer has taken stays its own,
+ *    until it is proven dead and buried.
  */
 export class Handover {
   readonly #words: Int32Array;
   readonly #base: Address;
-  readonly #heap: Heap;
-  readonly #owner: number;
+  readonly #list: SharedList;
   #beat: number;
   /** When the heart was heard last, and when somebody was told that it was not. */
   #heard = performance.now();
   #told = 0;
 
-  constructor(words: Int32Array, base: Address, heap: Heap, owner: number) {
+  constructor(
+    words: Int32Array,
+    base: Address,
+    heap: Heap,
+    owner: number,
+    line: Address,
+    work: Address,
+    onSlow?: () => void,
+    patience?: number,
+  ) {
     this.#words = words;
     this.#base = base;
-    this.#heap = heap;
-    this.#owner = owner;
+    this.#list = new SharedList(words, heap, {
+      lock: base + LOCK,
+      head: base + HEAD,
+      count: base + COUNT,
+      departures: 0,
+      owner,
+      line,
+      work,
+      onSlow,
+      ...(patience === undefined ? {} : { patience }),
+    });
     this.#beat = Atomics.load(words, base + BEAT);
   }
 
@@ -94,55 +96,47 @@ export class Handover {
   }
 
   /**
-   * Hands a list over. O(1).
+   * Hands a list over. O(1). Waits for nobody.
    *
    * @param head Its first block.
    * @param tail The tag of its last block.
    * @param count How many there are.
+   * @param from The word on which it hangs, which becomes 0; 0: none.
+   * @returns Whether it has been handed over: not while another thread pushes or takes.
    */
-  push(head: Address, tail: Address, count: number): void {
-    const words = this.#words;
-    const at = this.#base + HEAD;
-    Atomics.add(words, this.#base + COUNT, count);
-    let seen = Atomics.load(words, at);
-    while (true) {
-      this.#heap.linkDeferred(tail, seen);
-      // Publish. Pairs with: the exchange in `take`.
-      const found = Atomics.compareExchange(words, at, seen, head);
-      if (found === seen) return;
-      seen = found;
-    }
+  push(
+    head: Address,
+    tail: Address,
+    count: number,
+    from: Address,
+  ): boolean {
+    return this.#list.give(head, tail, count, from, false);
   }
 
   /**
-   * Takes all blocks. They were deferred at unknown times: the taker defers them anew.
+   * Takes all blocks, and puts them before those of a thread's NEXT. They were
+   * deferred at unknown times: the taker defers them anew.
    *
-   * @param wait Whether to wait for a thread that is taking them now.
+   * @param line The thread's line.
+   * @param wait Whether to wait for a thread that pushes or takes now.
    * @param count Counts them as the taker's, before they are no longer counted here.
-   * @returns The list, or `undefined` if there is none.
+   * @returns What was taken, or `undefined` if there was nothing.
    */
-  take(wait: boolean, count: (blocks: number) => void): Taken | undefined {
-    const words = this.#words;
-    const lock = this.#base + LOCK;
-    if (this.count === 0) return undefined;
-    if (!wait) {
-      if (!tryAcquire(words, lock, this.#owner)) return undefined;
-    } else if (!acquire(words, lock, this.#owner, LOCK_TIMEOUT)) {
-      throw new Error(
-        `Cannot take the lock of the handed-over blocks within ${LOCK_TIMEOUT} ms: its holder does not give it back`,
-      );
-    }
-    const head = Atomics.exchange(words, this.#base + HEAD, 0);
-    let tail = 0;
-    let blocks = 0;
-    for (let block = head; block !== 0; blocks++) {
-      tail = this.#heap.tagOf(block);
-      block = this.#heap.nextDeferred(tail);
-    }
-    count(blocks);
-    Atomics.sub(words, this.#base + COUNT, blocks);
-    release(words, lock);
-    return head === 0 ? undefined : { head, tail, count: blocks };
+  take(
+    line: Address,
+    wait: boolean,
+    count: (blocks: number) => void,
+  ): Taken | undefined {
+    return this.#list.take(line, wait, count);
+  }
+
+  /**
+   * Brings what a dead thread was doing here to an end, by whoever has taken its place.
+   *
+   * @param line The dead thread's line.
+   */
+  recover(line: Address): void {
+    this.#list.recover(line);
   }
 
   // The clients' view of the reclaimer

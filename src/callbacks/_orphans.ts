@@ -1,9 +1,9 @@
 // Deferred blocks whose thread has left, until another thread takes them over.
 
-import { acquire, release } from "../sync/_mutex.ts";
 import type { Address } from "../memory/arena.ts";
 import type { Heap } from "../memory/_heap.ts";
 import { LINE } from "../memory/_size_classes.ts";
+import { SharedList, type Taken } from "./_shared_list.ts";
 
 const LOCK = 0;
 const HEAD = 1;
@@ -14,26 +14,42 @@ const DEPARTURES = 3;
 /** Words of the list. */
 export const ORPHAN_WORDS: number = LINE;
 
-/** Longest wait for the list's lock, which is held for a few stores, in ms. */
-const LOCK_TIMEOUT = 10_000;
-
 /** The list of deferred blocks that belong to no thread. */
 export class Orphans {
   readonly #words: Int32Array;
   readonly #base: Address;
   readonly #heap: Heap;
-  readonly #owner: number;
+  readonly #list: SharedList;
 
-  constructor(words: Int32Array, base: Address, heap: Heap, owner: number) {
+  constructor(
+    words: Int32Array,
+    base: Address,
+    heap: Heap,
+    owner: number,
+    line: Address,
+    work: Address,
+    onSlow?: () => void,
+    patience?: number,
+  ) {
     this.#words = words;
     this.#base = base;
     this.#heap = heap;
-    this.#owner = owner;
+    this.#list = new SharedList(words, heap, {
+      lock: base + LOCK,
+      head: base + HEAD,
+      count: base + COUNT,
+      departures: base + DEPARTURES,
+      owner,
+      line,
+      work,
+      onSlow,
+      ...(patience === undefined ? {} : { patience }),
+    });
   }
 
   /** How many blocks there are. */
   get count(): number {
-    return Atomics.load(this.#words, this.#base + COUNT);
+    return this.#list.count;
   }
 
   /**
@@ -47,10 +63,11 @@ export class Orphans {
   /**
    * Leaves a list of deferred blocks behind.
    *
-   * @param head Its first block.
+   * @param head Its first block, or 0.
    * @param count How many there are.
+   * @param from The word on which it hangs, which becomes 0; 0: none.
    */
-  leave(head: Address, count: number): void {
+  leave(head: Address, count: number, from: Address): void {
     if (head === 0) return;
     const heap = this.#heap;
     let tag = heap.tagOf(head);
@@ -58,37 +75,29 @@ export class Orphans {
       tag = heap.tagOf(next);
       next = heap.nextDeferred(tag);
     }
-    this.#lock();
-    heap.linkDeferred(tag, Atomics.load(this.#words, this.#base + HEAD));
-    Atomics.store(this.#words, this.#base + HEAD, head);
-    Atomics.add(this.#words, this.#base + COUNT, count);
-    Atomics.add(this.#words, this.#base + DEPARTURES, 1);
-    release(this.#words, this.#base + LOCK);
+    this.#list.give(head, tag, count, from, true);
   }
 
   /**
-   * Takes all blocks. They were deferred at unknown times: the taker defers them anew.
+   * Takes all blocks, and puts them before those of a thread's NEXT.
    *
+   * @param line The thread's line.
    * @param count Counts them as the taker's, before they are no longer counted here.
-   * @returns The first block, or 0.
+   * @returns What was taken, or `undefined` if there was nothing.
    */
-  take(count: (blocks: number) => void): Address {
-    if (this.count === 0) return 0;
-    this.#lock();
-    const head = Atomics.exchange(this.#words, this.#base + HEAD, 0);
-    count(this.count);
-    Atomics.store(this.#words, this.#base + COUNT, 0);
-    release(this.#words, this.#base + LOCK);
-    return head;
+  take(
+    line: Address,
+    count: (blocks: number) => void,
+  ): Taken | undefined {
+    return this.#list.take(line, true, count);
   }
 
-  #lock(): void {
-    if (
-      !acquire(this.#words, this.#base + LOCK, this.#owner, LOCK_TIMEOUT)
-    ) {
-      throw new Error(
-        `Cannot take the lock of the orphaned blocks within ${LOCK_TIMEOUT} ms: its holder does not give it back`,
-      );
-    }
+  /**
+   * Brings what a dead thread was doing here to an end, by whoever has taken its place.
+   *
+   * @param line The dead thread's line.
+   */
+  recover(line: Address): void {
+    this.#list.recover(line);
   }
 }

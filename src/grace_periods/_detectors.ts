@@ -3,6 +3,8 @@
 import { ClassicDetector, classicWords } from "./_classic.ts";
 import type { Detector, DetectorParts } from "./_detector.ts";
 import { ScanDetector } from "./_scan.ts";
+import type { Address } from "../memory/arena.ts";
+import { LINE } from "../memory/_size_classes.ts";
 import { TreeDetector, treeWords } from "./_tree.ts";
 
 // The word: one of these, or the fanout of a tree, from 2.
@@ -40,4 +42,32 @@ export function openDetector(kind: number, parts: DetectorParts): Detector {
   if (kind === SCAN) return new ScanDetector(parts.words, parts.readers);
   if (kind === CLASSIC) return new ClassicDetector(parts);
   return new TreeDetector(parts, kind);
+}
+
+/**
+ * Gives the locks of masks back that a dead thread has. What stands in a node
+ * is right wherever its holder stopped (see MaskNodes).
+ *
+ * @param kind The word of the header.
+ * @param words The domain's words.
+ * @param base Where the detector's words are.
+ * @param maxReaders Reader slots of the domain.
+ * @param owner The dead thread, as the holder of a lock.
+ */
+export function releaseMasks(
+  kind: number,
+  words: Int32Array,
+  base: Address,
+  maxReaders: number,
+  owner: number,
+): void {
+  if (kind === SCAN) return;
+  // A lock stands at the beginning of a line, the only one of a node if its mask is one word.
+  const first = base + LINE;
+  const end = kind === CLASSIC
+    ? first + 1
+    : base + detectorWords(kind, maxReaders);
+  for (let lock = first; lock < end; lock += LINE) {
+    Atomics.compareExchange(words, lock, owner, 0);
+  }
 }

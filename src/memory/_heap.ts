@@ -1,6 +1,6 @@
 // The allocator: slab pages with a tag word a block, magazines a thread, a depot for all.
 
-import { acquire, release } from "../sync/_mutex.ts";
+import { acquire, isHeldBy, release, tryAcquire } from "../sync/_mutex.ts";
 import type { Address, MemoryAudit } from "./arena.ts";
 import { show } from "./_codec.ts";
 import {
@@ -17,16 +17,29 @@ import {
   PAGE_SHIFT,
   PAGE_WORDS,
 } from "./_size_classes.ts";
+import { CHAIN, HAND, PAGE, PROGRESS } from "./_work.ts";
 
 // A tag says what a block is and links it to the next one of its list. Blocks
 // start at multiples of 4 words, so the two low bits of a link are free.
 /** Tag bits of a block on a free list: the link as it is. */
 const FREE = 0;
 /** The whole tag of a live block. */
-const LIVE = 1;
+export const LIVE = 1;
 /** Tag bits of a block that waits for a grace period. */
 const DEFERRED = 2;
 const STATE = 3;
+// Live blocks in the hands of a thread, whose index stands in the tag, too (Journal).
+/** It was allocated and has not been published. */
+export const HELD = 3;
+/** The same; the update that the thread is making publishes it. */
+export const JOINING: number = HELD | (1 << 20);
+/** That update unlinks it. */
+export const LEAVING: number = LIVE | (1 << 20);
+/** Both: it was allocated for the update, and is not needed after all that the update does. */
+export const PASSING: number = HELD | (1 << 21);
+const INDEX_SHIFT = 2;
+/** What stands for a thread that has left: no record has this index. */
+const NOBODY = 0x1fff;
 
 // The page table: 4 words a page.
 /** 0: free, or inside a large block; class + 1: a slab; LARGE: the first page of a large block. */
@@ -65,10 +78,13 @@ export const MAGAZINE_WORDS: number = (CLASSES * 4 + LINE - 1) & -LINE;
 /** Words of the page table for each page. */
 export const PAGE_ENTRY_WORDS: number = 1 << ENTRY_SHIFT;
 
+/** Pages that are looked at under one holding of the lock of the pages. */
+const SWEPT_PAGES = 64;
+
 /** Longest wait for a lock that is held for microseconds, in ms. */
 const LOCK_TIMEOUT = 10_000;
 
-/** Where the heap finds its parts; all but the last three are the same in every thread. */
+/** Where the heap finds its parts; what says "this thread" differs from one to another. */
 export interface HeapPlace {
   /** The heap's own lines, {@linkcode HEAP_WORDS}. */
   control: Address;
@@ -82,6 +98,16 @@ export interface HeapPlace {
   magazines: Address;
   /** This thread's name as a lock holder. */
   owner: number;
+  /** This thread's index. */
+  index: number;
+  /** Where this thread writes down what it is in the middle of. */
+  work: Address;
+  /** The same, for threads that have left; what stands there is worth nothing. */
+  scratch: Address;
+  /** Called when a lock has not been given back for a while. */
+  onSlow?: (() => void) | undefined;
+  /** Longest wait for a lock in ms, where it is not the usual one. */
+  patience?: number;
   /** Whether freed blocks are poisoned. */
   debug: boolean;
 }
@@ -108,13 +134,67 @@ export class Heap {
   readonly #table: Address;
   readonly #magazines: Address;
   #detached = false;
+  #work: Address;
+  #held: number;
+  /** The same, as long as the thread was a member. */
+  readonly #firstHeld: number;
+  /** The thread's part of a mark. */
+  #mark: number;
+  /** Gets every block that is allocated, where somebody wants to know. */
+  recording: Address[] | undefined = undefined;
 
   constructor(words: Int32Array, place: HeapPlace) {
     this.words = words;
     this.#place = place;
     this.#table = place.table;
     this.#magazines = place.magazines;
+    this.#work = place.work;
+    this.#mark = (place.index + 1) << INDEX_SHIFT;
+    this.#held = this.mark(HELD);
+    this.#firstHeld = this.#held;
   }
+
+  /**
+   * A tag that says that a live block is in this thread's hands.
+   *
+   * @param kind HELD, JOINING, LEAVING or PASSING.
+   * @returns The tag.
+   */
+  mark(kind: number): number {
+    return kind | this.#mark;
+  }
+
+  /**
+   * Makes an allocated block public: it is no longer freed if this thread dies.
+   *
+   * @param block A block that this thread has allocated.
+   */
+  makePublic(block: Address): void {
+    Atomics.store(this.words, this.tagOf(block), LIVE);
+  }
+
+  /**
+   * Writes down which block is about to leave a list.
+   *
+   * @param block The block, or 0 once it is on another list.
+   */
+  takeInHand(block: Address): void {
+    const words = this.words;
+    const hand = this.#work + HAND;
+    if (words[hand] !== 0 && words[hand] !== block && block !== 0) {
+      this.settleHand();
+    }
+    words[hand] = block;
+  }
+
+  /** An exception left a block in hand: brings it to where it belongs. */
+  settleHand(): void {
+    this.#recoverHand();
+    if (this.inHand !== 0) this.onInterrupted();
+  }
+
+  /** Gets to know that an exception left a deferred block in hand. */
+  onInterrupted: () => void = () => {};
 
   /** The largest block that fits an empty arena, in words. */
   get largest(): number {
@@ -142,9 +222,15 @@ export class Heap {
     const page = block & ~PAGE_MASK;
     const tag = page +
       (((block - page - CLASS_DATA[c]) * CLASS_MAGIC[c]) >>> 20);
+    // From here until the tag says so the block is in hand.
+    const hand = this.#work + HAND;
+    if (words[hand] !== 0) this.settleHand();
+    words[hand] = block;
     words[magazine + LOADED] = words[tag];
     words[magazine + LOADED_COUNT]--;
-    Atomics.store(words, tag, LIVE);
+    Atomics.store(words, tag, this.#held);
+    words[hand] = 0;
+    if (this.recording !== undefined) this.recording.push(block);
     return block;
   }
 
@@ -188,7 +274,7 @@ export class Heap {
       );
     }
     const state = Atomics.load(this.words, tag);
-    if (state !== LIVE) {
+    if ((state & LIVE) === 0) {
       const is = (state & STATE) === DEFERRED ? "deferred" : "free";
       throw this.misuse(
         `Cannot ${act} a block as it must be live: block ${block} is already ${is}`,
@@ -216,7 +302,7 @@ export class Heap {
       );
     }
     const state = Atomics.load(this.words, tag);
-    if (state === LIVE) return;
+    if ((state & LIVE) !== 0) return;
     const isDeferred = (state & STATE) === DEFERRED;
     if (isDeferred && deferred) return;
     throw this.misuse(
@@ -296,6 +382,7 @@ export class Heap {
   release(block: Address, tag: Address): void {
     const words = this.words;
     const kind = words[this.#table + ((block >>> PAGE_SHIFT) << ENTRY_SHIFT)];
+    this.takeInHand(block);
     if (kind === LARGE) return this.#releaseLarge(block);
     const c = kind - 1;
     if (this.#place.debug) {
@@ -312,6 +399,7 @@ export class Heap {
     Atomics.store(words, tag, words[magazine + LOADED] | FREE);
     words[magazine + LOADED] = block;
     words[magazine + LOADED_COUNT]++;
+    words[this.#work + HAND] = 0;
   }
 
   /**
@@ -321,6 +409,20 @@ export class Heap {
    */
   free(block: Address): void {
     this.release(block, this.tagOf(block));
+  }
+
+  /**
+   * Frees a block that this thread has allocated, unless it has become public.
+   *
+   * @param block The block, or 0.
+   */
+  discard(block: Address): void {
+    const tag = block === 0 ? 0 : this.tagOf(block);
+    const state = this.words[tag];
+    // The thread may have left meanwhile.
+    if (state === this.#held || (this.#detached && state === this.#firstHeld)) {
+      this.release(block, tag);
+    }
   }
 
   /**
@@ -357,6 +459,7 @@ export class Heap {
       this.#lock(depot + DEPOT_LOCK);
       const chain = Atomics.load(words, depot + DEPOT_HEAD);
       if (chain !== 0) {
+        this.#takeChain(chain);
         Atomics.store(words, depot + DEPOT_HEAD, words[chain]);
         Atomics.sub(words, depot + DEPOT_CHAINS, 1);
         if (this.#place.debug) words[chain] = POISON;
@@ -364,6 +467,7 @@ export class Heap {
       release(words, depot + DEPOT_LOCK);
       if (chain !== 0) {
         words[magazine + LOADED] = chain;
+        words[this.#work + CHAIN] = 0;
         words[magazine + LOADED_COUNT] = this.#length(c, chain);
         return true;
       }
@@ -385,8 +489,12 @@ export class Heap {
   /** Makes room in the loaded magazine, which is full. */
   #unload(c: number, magazine: Address): void {
     const words = this.words;
-    if (words[magazine + PREVIOUS] !== 0) {
-      this.#deposit(c, words[magazine + PREVIOUS]);
+    const previous = words[magazine + PREVIOUS];
+    if (previous !== 0) {
+      this.#takeChain(previous);
+      words[magazine + PREVIOUS] = 0;
+      words[magazine + PREVIOUS_COUNT] = 0;
+      this.#deposit(c, previous);
     }
     words[magazine + PREVIOUS] = words[magazine + LOADED];
     words[magazine + PREVIOUS_COUNT] = words[magazine + LOADED_COUNT];
@@ -402,33 +510,36 @@ export class Heap {
     words[magazine + PREVIOUS_COUNT] = 0;
   }
 
-  /** Gives a chain of free blocks to the depot. */
+  /** Writes down which chain is about to leave its place. */
+  #takeChain(chain: Address): void {
+    const words = this.words;
+    const at = this.#work + CHAIN;
+    if (words[at] !== 0 && words[at] !== chain) this.#recoverChain();
+    words[at] = chain;
+  }
+
+  /** Gives a chain of free blocks, which is on no list, to the depot. */
   #deposit(c: number, chain: Address): void {
     const words = this.words;
     const depot = this.#place.control + DEPOTS + c * LINE;
+    words[this.#work + CHAIN] = chain;
     this.#lock(depot + DEPOT_LOCK);
     words[chain] = Atomics.load(words, depot + DEPOT_HEAD);
     Atomics.store(words, depot + DEPOT_HEAD, chain);
+    // Under the lock: until it is given back, the chain can be found there.
+    words[this.#work + CHAIN] = 0;
     Atomics.add(words, depot + DEPOT_CHAINS, 1);
     release(words, depot + DEPOT_LOCK);
   }
 
   /** Gives all of this thread's magazines to the depot, for other threads or for good. */
   flush(): void {
-    this.flushFor(this.#magazines);
-  }
-
-  /**
-   * Gives a thread's magazines to the depot.
-   *
-   * @param magazines They are this thread's, or those of one that is dead.
-   */
-  flushFor(magazines: Address): void {
     const words = this.words;
     for (let c = 0; c < CLASSES; c++) {
-      const magazine = magazines + (c << 2);
+      const magazine = this.#magazines + (c << 2);
       for (let turn = 0; turn < 2; turn++) {
         const chain = words[magazine + LOADED];
+        this.#takeChain(chain);
         words[magazine + LOADED] = 0;
         words[magazine + LOADED_COUNT] = 0;
         if (chain !== 0) this.#deposit(c, chain);
@@ -444,6 +555,9 @@ export class Heap {
   detach(): void {
     this.flush();
     this.#detached = true;
+    this.#work = this.#place.scratch;
+    this.#mark = NOBODY << INDEX_SHIFT;
+    this.#held = this.mark(HELD);
   }
 
   #tag(c: number, block: Address): Address {
@@ -452,9 +566,13 @@ export class Heap {
   }
 
   #lock(address: Address): void {
-    if (!acquire(this.words, address, this.#place.owner, LOCK_TIMEOUT)) {
+    const { onSlow, owner, patience = LOCK_TIMEOUT } = this.#place;
+    if (tryAcquire(this.words, address, owner)) return;
+    // An exception took this thread out of the middle of something.
+    if (isHeldBy(this.words, address, owner)) this.recover();
+    if (!acquire(this.words, address, owner, patience, onSlow)) {
       throw new Error(
-        `Cannot take an allocator lock within ${LOCK_TIMEOUT} ms: its holder does not give it back`,
+        `Cannot take an allocator lock within ${patience} ms: its holder does not give it back`,
       );
     }
   }
@@ -463,33 +581,56 @@ export class Heap {
 
   /** Turns a free page into a slab; the first magazine is loaded, the rest go to the depot. */
   #newSlab(c: number, magazine: Address): boolean {
-    const words = this.words;
+    if (this.words[this.#work + PAGE] !== 0) this.recover();
     const page = this.#takePages(1, c + 1);
     if (page === 0) return false;
+    this.#listSlab(c, page, 0, magazine);
+    return true;
+  }
+
+  /**
+   * Puts a slab's blocks on lists.
+   *
+   * @param c The slab's class.
+   * @param page The slab.
+   * @param from The first block that is on none.
+   * @param magazine A magazine of the class whose loaded chain is empty, or 0.
+   */
+  #listSlab(c: number, page: number, from: number, magazine: Address): void {
+    const words = this.words;
+    const work = this.#work;
     const base = page << PAGE_SHIFT;
     const size = CLASS_WORDS[c];
     const blocks = CLASS_BLOCKS[c];
     const length = CLASS_MAGAZINE[c];
-    for (let first = 0; first < blocks; first += length) {
+    let loaded = magazine;
+    for (let first = from; first < blocks; first += length) {
       const last = Math.min(first + length, blocks) - 1;
       for (let i = first; i < last; i++) {
         Atomics.store(words, base + i, base + CLASS_DATA[c] + (i + 1) * size);
       }
       Atomics.store(words, base + last, 0);
       const chain = base + CLASS_DATA[c] + first * size;
-      if (first === 0) {
-        words[magazine + LOADED] = chain;
-        words[magazine + LOADED_COUNT] = last + 1;
+      // In this order: a chain in hand that lies behind PROGRESS is counted in (`#recoverSlab`).
+      words[work + CHAIN] = chain;
+      words[work + PROGRESS] = last + 1;
+      if (loaded !== 0) {
+        words[loaded + LOADED] = chain;
+        words[work + CHAIN] = 0;
+        words[loaded + LOADED_COUNT] = last + 1 - first;
+        loaded = 0;
       } else {
         this.#deposit(c, chain);
       }
     }
-    return true;
+    words[work + PAGE] = 0;
   }
 
   #allocateLarge(size: number): Address {
     const pages = (size + PAGE_MASK) >>> PAGE_SHIFT;
-    return this.#takePages(pages, LARGE) << PAGE_SHIFT;
+    const block = this.#takePages(pages, LARGE) << PAGE_SHIFT;
+    if (block !== 0 && this.recording !== undefined) this.recording.push(block);
+    return block;
   }
 
   #releaseLarge(block: Address): void {
@@ -504,6 +645,8 @@ export class Heap {
     this.#lock(control + PAGES_LOCK);
     Atomics.store(words, entry + TAG, FREE);
     Atomics.store(words, entry + KIND, 0);
+    // Under the lock: afterwards the page may be anybody's.
+    words[this.#work + HAND] = 0;
     if (page < words[control + ROVER]) words[control + ROVER] = page;
     release(words, control + PAGES_LOCK);
   }
@@ -540,8 +683,12 @@ export class Heap {
     if (found !== 0) {
       const entry = this.#table + (found << ENTRY_SHIFT);
       Atomics.store(words, entry + RUN, count);
-      Atomics.store(words, entry + TAG, LIVE);
-      if (kind !== LARGE) this.#clearTags(found, kind - 1);
+      Atomics.store(words, entry + TAG, kind === LARGE ? this.#held : 0);
+      if (kind !== LARGE) {
+        this.#clearTags(found, kind - 1);
+        words[this.#work + PROGRESS] = 0;
+        words[this.#work + PAGE] = found;
+      }
       Atomics.store(words, entry + KIND, kind);
       if (lowest === found) lowest += count;
     }
@@ -570,46 +717,102 @@ export class Heap {
       const depot = this.#place.control + DEPOTS + c * LINE;
       this.#lock(depot + DEPOT_LOCK);
       counts.clear();
-      const blocks: Address[] = [];
       let chain = Atomics.load(words, depot + DEPOT_HEAD);
       while (chain !== 0) {
         const next = words[chain];
         for (let b = chain; b !== 0; b = words[this.#tag(c, b)]) {
-          blocks.push(b);
           const page = b >>> PAGE_SHIFT;
           counts.set(page, (counts.get(page) ?? 0) + 1);
         }
         chain = next;
       }
-      const whole = (b: Address) =>
-        counts.get(b >>> PAGE_SHIFT) === CLASS_BLOCKS[c];
-      const kept = blocks.filter((b) => !whole(b));
-      if (kept.length < blocks.length) {
-        this.#rebuildDepot(c, depot, kept);
-        for (const [page, count] of counts) {
-          if (count === CLASS_BLOCKS[c]) this.#givePage(page);
-        }
+      let whole = false;
+      for (const [page, count] of counts) {
+        if (count !== CLASS_BLOCKS[c]) continue;
+        whole = true;
+        const entry = this.#table + (page << ENTRY_SHIFT);
+        Atomics.store(words, entry + TAG, this.#held);
       }
+      if (whole) this.#giveMarked(c, depot);
       release(words, depot + DEPOT_LOCK);
     }
   }
 
-  #rebuildDepot(c: number, depot: Address, blocks: Address[]): void {
-    const words = this.words;
-    const length = CLASS_MAGAZINE[c];
-    let head = 0;
-    let chains = 0;
-    for (let first = 0; first < blocks.length; first += length) {
-      const end = Math.min(first + length, blocks.length);
-      for (let i = first; i < end; i++) {
-        const next = i + 1 < end ? blocks[i + 1] : 0;
-        Atomics.store(words, this.#tag(c, blocks[i]), next);
-      }
-      words[blocks[first]] = head;
-      head = blocks[first];
-      chains++;
+  /**
+   * Gives the slabs of a class back that this thread has marked: all of their
+   * blocks lie in the depot, whose lock it holds. Can be cut short at any store, and begun again.
+   */
+  #giveMarked(c: number, depot: Address): void {
+    const { endPage, firstPage } = this.#place;
+    this.#unlinkMarked(c, depot);
+    this.#mergeChains(c, depot);
+    for (let page = firstPage; page < endPage; page++) {
+      if (this.#isMarked(page, c)) this.#givePage(page);
     }
-    Atomics.store(words, depot + DEPOT_HEAD, head);
+  }
+
+  #isMarked(page: number, c: number): boolean {
+    const entry = this.#table + (page << ENTRY_SHIFT);
+    // Another thread may be about to take a page that is free: no page of this class is.
+    return Atomics.load(this.words, entry + KIND) === c + 1 &&
+      Atomics.load(this.words, entry + TAG) === this.#held;
+  }
+
+  /** Takes the blocks of marked slabs out of the depot's chains, each by one store. */
+  #unlinkMarked(c: number, depot: Address): void {
+    const words = this.words;
+    const skip = (block: Address): Address => {
+      while (block !== 0 && this.#isMarked(block >>> PAGE_SHIFT, c)) {
+        block = words[this.#tag(c, block)];
+      }
+      return block;
+    };
+    let before = 0;
+    for (let chain = words[depot + DEPOT_HEAD]; chain !== 0;) {
+      const next = words[chain];
+      const first = skip(chain);
+      if (first !== chain) {
+        if (first !== 0) words[first] = next;
+        const link = first !== 0 ? first : next;
+        if (before !== 0) words[before] = link;
+        else Atomics.store(words, depot + DEPOT_HEAD, link);
+      }
+      for (let block = first; block !== 0;) {
+        const tag = this.#tag(c, block);
+        const following = skip(words[tag]);
+        if (following !== words[tag]) Atomics.store(words, tag, following);
+        block = following;
+      }
+      if (first !== 0) before = first;
+      chain = next;
+    }
+  }
+
+  /** Joins chains that have become short. */
+  #mergeChains(c: number, depot: Address): void {
+    const words = this.words;
+    for (let chain = words[depot + DEPOT_HEAD]; chain !== 0;) {
+      const next = words[chain];
+      if (
+        next !== 0 &&
+        this.#length(c, chain) + this.#length(c, next) <= CLASS_MAGAZINE[c]
+      ) {
+        let tail = this.#tag(c, chain);
+        while (words[tail] !== 0) tail = this.#tag(c, words[tail]);
+        words[this.#work + CHAIN] = next;
+        words[chain] = words[next];
+        Atomics.store(words, tail, next);
+        words[this.#work + CHAIN] = 0;
+      } else chain = next;
+    }
+    this.#countChains(depot);
+  }
+
+  #countChains(depot: Address): void {
+    const words = this.words;
+    let chains = 0;
+    let chain = words[depot + DEPOT_HEAD];
+    for (; chain !== 0; chain = words[chain]) chains++;
     Atomics.store(words, depot + DEPOT_CHAINS, chains);
   }
 
@@ -619,6 +822,174 @@ export class Heap {
     Atomics.store(this.words, this.#table + (page << ENTRY_SHIFT) + KIND, 0);
     if (page < this.words[control + ROVER]) this.words[control + ROVER] = page;
     release(this.words, control + PAGES_LOCK);
+  }
+
+  // For a thread that is dead, by whoever has taken its place
+
+  /**
+   * Puts what a dead thread had in the middle of an allocation or a release
+   * back on lists, and gives the heap's locks back that it had. Every step can be
+   * cut short, by the death of whoever does this, and begun again.
+   *
+   * Until a lock is given back the dead thread still has it, so everything behind it is as
+   * it was left. What a word in hand says holds as long as the block or chain is on no
+   * list: each step looks there first.
+   */
+  recover(): void {
+    const words = this.words;
+    const { control, owner } = this.#place;
+    this.#recoverProgress();
+    if (isHeldBy(words, control + PAGES_LOCK, owner)) this.#recoverPages();
+    for (let c = 0; c < CLASSES; c++) {
+      const depot = control + DEPOTS + c * LINE;
+      if (isHeldBy(words, depot + DEPOT_LOCK, owner)) {
+        this.#recoverDepot(c, depot);
+      }
+      const magazine = this.#magazines + (c << 2);
+      if (words[magazine + PREVIOUS] === words[magazine + LOADED]) {
+        words[magazine + PREVIOUS] = 0;
+      }
+    }
+    this.#recoverChain();
+    const page = words[this.#work + PAGE];
+    if (page !== 0) {
+      const c = this.#kindOf(page) - 1;
+      this.#listSlab(c, page, words[this.#work + PROGRESS], 0);
+    }
+    this.#recoverHand();
+  }
+
+  /** A page that is not a slab yet is free; and a chain in hand counts as listed. */
+  #recoverProgress(): void {
+    const words = this.words;
+    const work = this.#work;
+    const page = words[work + PAGE];
+    if (page === 0) return;
+    const kind = this.#kindOf(page);
+    if (kind === 0) {
+      words[work + PAGE] = 0;
+      return;
+    }
+    const chain = words[work + CHAIN];
+    if (chain >>> PAGE_SHIFT !== page) return;
+    const c = kind - 1;
+    const first = this.#tag(c, chain) - (page << PAGE_SHIFT);
+    const end = Math.min(first + CLASS_MAGAZINE[c], CLASS_BLOCKS[c]);
+    if (end > words[work + PROGRESS]) words[work + PROGRESS] = end;
+  }
+
+  #recoverPages(): void {
+    const words = this.words;
+    const { control } = this.#place;
+    const block = words[this.#work + HAND];
+    if (block !== 0) {
+      const entry = this.#table + ((block >>> PAGE_SHIFT) << ENTRY_SHIFT);
+      // The release of a large block: it is whole, or all but whole.
+      if (words[entry + KIND] === LARGE && words[entry + TAG] === FREE) {
+        Atomics.store(words, entry + KIND, 0);
+      }
+      if (words[entry + KIND] === 0) words[this.#work + HAND] = 0;
+    }
+    words[control + ROVER] = 0;
+    release(words, control + PAGES_LOCK);
+  }
+
+  #recoverDepot(c: number, depot: Address): void {
+    const words = this.words;
+    const { endPage, firstPage } = this.#place;
+    const inHand = words[this.#work + CHAIN];
+    if (inHand !== 0 && this.#kindOf(inHand >>> PAGE_SHIFT) === c + 1) {
+      let chain = words[depot + DEPOT_HEAD];
+      for (; chain !== 0; chain = words[chain]) {
+        let block = chain;
+        while (block !== 0 && block !== inHand) {
+          block = words[this.#tag(c, block)];
+        }
+        if (block === inHand) {
+          words[this.#work + CHAIN] = 0;
+          break;
+        }
+      }
+    }
+    let marked = false;
+    for (let page = firstPage; page < endPage && !marked; page++) {
+      marked = this.#isMarked(page, c);
+    }
+    if (marked) this.#giveMarked(c, depot);
+    else this.#countChains(depot);
+    release(words, depot + DEPOT_LOCK);
+  }
+
+  #recoverChain(): void {
+    const words = this.words;
+    const chain = words[this.#work + CHAIN];
+    if (chain === 0) return;
+    const c = this.#kindOf(chain >>> PAGE_SHIFT) - 1;
+    const magazine = this.#magazines + (c << 2);
+    if (
+      words[magazine + LOADED] === chain || words[magazine + PREVIOUS] === chain
+    ) words[this.#work + CHAIN] = 0;
+    else this.#deposit(c, chain);
+  }
+
+  #recoverHand(): void {
+    const words = this.words;
+    const block = words[this.#work + HAND];
+    if (block === 0) return;
+    const tag = this.tagOf(block);
+    // A deferred block is for the deferred lists; one that is live is where it belongs.
+    if ((words[tag] & STATE) === DEFERRED) return;
+    if ((words[tag] & STATE) === FREE) {
+      const c = this.#kindOf(block >>> PAGE_SHIFT) - 1;
+      const magazine = this.#magazines + (c << 2);
+      if (words[magazine + LOADED] !== block) {
+        Atomics.store(words, tag, words[magazine + LOADED] | FREE);
+        words[magazine + LOADED] = block;
+      }
+    }
+    words[this.#work + HAND] = 0;
+  }
+
+  /** The deferred block that a dead thread had in hand, or 0. */
+  get inHand(): Address {
+    return this.words[this.#work + HAND];
+  }
+
+  /**
+   * Finds every live block that bears this thread's mark, in a few pages at a time.
+   *
+   * @param visit Gets each block, and HELD, JOINING, LEAVING or PASSING.
+   */
+  forEachMarked(visit: (block: Address, kind: number) => void): void {
+    const { control, endPage, firstPage } = this.#place;
+    const words = this.words;
+    const kinds = new Map(
+      [HELD, JOINING, LEAVING, PASSING].map((kind) => [this.mark(kind), kind]),
+    );
+    const found: { block: Address; kind: number }[] = [];
+    const see = (tag: Address, block: Address): void => {
+      const kind = kinds.get(Atomics.load(words, tag));
+      if (kind !== undefined) found.push({ block, kind });
+    };
+    for (let begin = firstPage; begin < endPage; begin += SWEPT_PAGES) {
+      const end = Math.min(begin + SWEPT_PAGES, endPage);
+      // Pages do not change hands meanwhile: what stands where tags are is tags.
+      this.#lock(control + PAGES_LOCK);
+      for (let page = begin; page < end; page++) {
+        const kind = this.#kindOf(page);
+        const base = page << PAGE_SHIFT;
+        if (kind === LARGE) {
+          see(this.#table + (page << ENTRY_SHIFT) + TAG, base);
+        } else if (kind !== 0) {
+          const c = kind - 1;
+          for (let i = 0; i < CLASS_BLOCKS[c]; i++) {
+            see(base + i, base + CLASS_DATA[c] + i * CLASS_WORDS[c]);
+          }
+        }
+      }
+      release(words, control + PAGES_LOCK);
+      for (const { block, kind } of found.splice(0)) visit(block, kind);
+    }
   }
 
   /**
@@ -646,7 +1017,7 @@ export class Heap {
       } else if (kind === LARGE) {
         const run = words[entry + RUN];
         const state = Atomics.load(words, entry + TAG) & STATE;
-        if (state === LIVE) live += run * PAGE_WORDS;
+        if ((state & LIVE) !== 0) live += run * PAGE_WORDS;
         else if (state === DEFERRED) deferred += run * PAGE_WORDS;
         else free += run * PAGE_WORDS;
         page += run;
@@ -655,7 +1026,7 @@ export class Heap {
         const base = page << PAGE_SHIFT;
         for (let i = 0; i < CLASS_BLOCKS[kind - 1]; i++) {
           const state = Atomics.load(words, base + i) & STATE;
-          if (state === LIVE) live += size;
+          if ((state & LIVE) !== 0) live += size;
           else if (state === DEFERRED) deferred += size;
           else free += size;
         }

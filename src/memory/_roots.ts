@@ -5,6 +5,7 @@ import { probeStack } from "../sync/_stack.ts";
 import type { Address } from "./arena.ts";
 import { show } from "./_codec.ts";
 import type { Heap } from "./_heap.ts";
+import type { Journal } from "./_journal.ts";
 import { LINE } from "./_size_classes.ts";
 import { measureText, readText, writeText } from "./_text.ts";
 
@@ -32,12 +33,28 @@ export class Roots {
   readonly #base: Address;
   readonly #heap: Heap;
   readonly #owner: number;
+  readonly #journal: Journal;
+  readonly #onSlow: (() => void) | undefined;
 
-  constructor(words: Int32Array, base: Address, heap: Heap, owner: number) {
+  constructor(
+    words: Int32Array,
+    base: Address,
+    heap: Heap,
+    owner: number,
+    journal: Journal,
+    onSlow?: () => void,
+  ) {
     this.#words = words;
     this.#base = base;
     this.#heap = heap;
     this.#owner = owner;
+    this.#journal = journal;
+    this.#onSlow = onSlow;
+  }
+
+  /** The list's lock. */
+  get lock(): Address {
+    return this.#base + LOCK;
   }
 
   /**
@@ -67,16 +84,22 @@ export class Roots {
     const record = allocate(TEXTS + nameWords + measureText(schema));
     let data: Address = 0;
     let published = false;
+    // What `make` allocates, in however many blocks, becomes public with the root.
+    const outer = this.#heap.recording;
+    const made: Address[] = [record];
+    this.#heap.recording = made;
     try {
       data = make();
+      this.#heap.recording = outer;
       const words = this.#words;
       words[record + DATA] = data;
       words[record + NAME_WORDS] = nameWords;
       writeText(words, record + TEXTS, name);
       writeText(words, record + TEXTS + nameWords, schema);
       const lock = this.#base + LOCK;
+      const journal = this.#journal;
       probeStack();
-      if (!acquire(words, lock, this.#owner, timeout)) {
+      if (!acquire(words, lock, this.#owner, timeout, this.#onSlow)) {
         throw new Error(
           `Cannot open ${
             show(name)
@@ -87,17 +110,22 @@ export class Roots {
         const meanwhile = this.#find(name, schema);
         if (meanwhile !== undefined) return meanwhile;
         words[record + NEXT] = Atomics.load(words, this.#base + HEAD);
+        for (const block of made) journal.join(block);
         // Publish: everything above is in place. Pairs with: the load in `#find`.
-        Atomics.store(words, this.#base + HEAD, record);
+        journal.store(this.#base + HEAD, record);
+        journal.finish();
         published = true;
         return data;
       } finally {
+        if (journal.open) journal.settle();
+        published = Atomics.load(words, this.#base + HEAD) === record;
         release(words, lock);
       }
     } finally {
+      this.#heap.recording = outer;
       if (!published) {
         if (data !== 0) discard(data);
-        this.#heap.free(record);
+        this.#heap.discard(record);
       }
     }
   }

@@ -102,6 +102,7 @@ export class FibLoad {
     const fib = this.#fib;
     m.lock(fib + LOCK);
     try {
+      for (const block of this.#blocks) m.heap.makePublic(block);
       const root = words[fib + ROOT];
       const rules = words[fib + ROOT_RULES];
       words[fib + ROOT_RULES] = this.#rules;

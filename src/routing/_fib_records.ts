@@ -146,7 +146,10 @@ export class RouteRecords {
       let size = FEWEST_BUCKETS;
       while (size < wanted) size *= 2;
       const block = this.#m.heap.tryAllocate(size);
-      if (block !== 0) this.#rehash(block, size);
+      if (block !== 0) {
+        this.#m.heap.makePublic(block);
+        this.#rehash(block, size);
+      }
     }
     return this.#numbers.trim();
   }
@@ -252,7 +255,8 @@ export class RouteRecords {
     // Chains that are too long are no reason to fail.
     const buckets = size > 0 ? this.#reserve.tryTake(size) : 0;
     // From here on nothing can fail.
-    this.#reserve.commit();
+    this.#reserve.commit(this.#m.journal);
+    this.#m.journal.finish();
     if (buckets !== 0) this.#rehash(buckets, size);
     this.#numbers.use(number);
     const record = this.#at(number);

@@ -149,7 +149,8 @@ export class FibUpdate {
       : this.#planLast(addressOf(prefix), edit, home);
 
     // The second half.
-    this.#reserve.commit();
+    this.#reserve.commit(this.#m.journal);
+    this.#m.journal.finish();
     reference.number = 0;
     if (home !== 0) applyEdit(this.#words, home, edit);
     if (pointer !== 0) publishChange(this.#words, this.#fib, pointer, value);

@@ -192,8 +192,12 @@ export class NeighborStore {
         return entry;
       }
       words[node + NEXT] = words[this.#chains + bucket];
+      const { journal } = membership;
+      journal.join(node);
+      journal.join(words[node + LINK]);
       // Publish (2). Pairs with: the load of the head in `find`.
-      Atomics.store(words, this.#chains + bucket, node);
+      journal.store(this.#chains + bucket, node);
+      journal.finish();
       return node;
     } finally {
       membership.unlock(lock);
@@ -240,10 +244,13 @@ export class NeighborStore {
           act,
         );
         this.#writeLink(link, high, low, now);
+        const { journal } = membership;
+        journal.join(link);
+        journal.leave(old);
         // Publish. Pairs with: the dependent load in `read`.
-        Atomics.store(words, node + LINK, link);
+        journal.store(node + LINK, link);
+        journal.finish();
         done = true;
-        membership.retire(old);
       } finally {
         membership.unlock(lock);
       }
@@ -284,10 +291,13 @@ export class NeighborStore {
           "",
         );
         this.#writeLink(failed, high, low, now);
+        const { journal } = membership;
+        journal.join(failed);
+        journal.leave(old);
         // Publish. Pairs with: the dependent load in `read`.
-        Atomics.store(words, node + LINK, failed);
+        journal.store(node + LINK, failed);
+        journal.finish();
         used = true;
-        membership.retire(old);
         return true;
       } finally {
         membership.unlock(lock);

@@ -295,8 +295,11 @@ export class RouteWriter {
     const table = this.#table;
     const words = this.#words;
     words[entry + NEXT] = words[head];
+    const { journal } = table.membership;
+    journal.join(entry);
     // Publish (1). Pairs with: the dependent load of the head in `find`.
-    Atomics.store(words, head, entry);
+    journal.store(head, entry);
+    journal.finish();
     Atomics.add(words, table.header + ENTRIES, 1);
   }
 }

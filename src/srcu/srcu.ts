@@ -144,7 +144,7 @@ export class Srcu {
   static open(rcu: Rcu, name: string): Srcu {
     const membership = membershipOf(rcu, "open an Srcu");
     const { heap, readers, words } = membership;
-    const size = srcuWords(readers.most);
+    const size = srcuWords(readers.size);
     const base = openRoot(membership, name, "srcu", () => {
       const made = membership.allocate(size);
       words.fill(0, made, made + size);

@@ -26,9 +26,6 @@ import {
 import type { Values } from "./_values.ts";
 import { announceChange } from "./_watch.ts";
 
-/** Nodes that are retired between two looks at the callbacks. */
-const BATCH = 64;
-
 /**
  * A table that no reader can find yet. Plain stores suffice: what publishes it
  * publishes them.
@@ -132,33 +129,37 @@ export class Builder<K, V> {
     const table = this.#table;
     const words = this.#words;
     const { header, membership } = table;
+    const { journal } = membership;
     const held: Address[] = [];
-    let old: Address;
+    let published = false;
     try {
       // In the order in which everybody takes them: no deadlock.
       for (const lock of this.#locks()) {
         membership.lock(lock);
         held.push(lock);
       }
-      old = Atomics.load(words, header + TABLE);
+      // Under the locks: until then the old contents may change.
+      this.#forEachBlock(this.#built, (block) => journal.join(block));
+      const old = Atomics.load(words, header + TABLE);
+      this.#forEachBlock(old, (block) => journal.leave(block));
       table.beginChange(0, 1);
       // Publish (5). Pairs with: `root` and `tableOf`.
-      Atomics.store(words, header + TABLE, this.#built);
-      table.endChange(0, 1);
+      journal.store(header + TABLE, this.#built);
       for (let s = 0; s < STRIPES; s++) {
         const line = table.stripe(s);
-        Atomics.store(words, line + STRIPE_COUNT, this.#counts[s]);
+        journal.store(line + STRIPE_COUNT, this.#counts[s]);
       }
-    } catch (error) {
-      this.discard();
-      throw error;
+      journal.commit();
+      table.endChange(0, 1);
+      published = true;
     } finally {
       for (const lock of held) membership.unlock(lock);
+      if (!published) this.discard();
     }
+    journal.end();
     table.unpin();
     announceChange(table.words, header + WATCHERS, header + WATCHED);
     noteWrite(membership, header, undefined);
-    this.#tearDown(old, true);
     membership.afterUpdate();
   }
 
@@ -173,15 +174,14 @@ export class Builder<K, V> {
 
   /** Frees what was built and not published. */
   discard(): void {
-    this.#tearDown(this.#built, false);
+    const { heap } = this.#table.membership;
+    this.#forEachBlock(this.#built, (block) => heap.discard(block));
   }
 
-  /** Frees a table, its successor and all their nodes: after a grace period if they were published. */
-  #tearDown(table: Address, published: boolean): void {
+  /** Visits a table, its successor, all their nodes and values; each may be freed at once. */
+  #forEachBlock(table: Address, visit: (block: Address) => void): void {
     const words = this.#words;
-    const { membership } = this.#table;
-    const { heap } = membership;
-    let batch = 0;
+    const { inBlocks } = this.#values;
     while (table !== 0) {
       const successor = words[table + SUCCESSOR];
       for (let bucket = 0; bucket <= words[table + MASK]; bucket++) {
@@ -189,19 +189,12 @@ export class Builder<K, V> {
         if (node === FORWARDED) continue;
         while (node !== 0) {
           const following = words[node + NEXT];
-          if (published) {
-            this.#values.retire(words[node + VALUE]);
-            membership.retire(node);
-            if (++batch % BATCH === 0) membership.afterUpdate();
-          } else {
-            this.#values.discard(words[node + VALUE]);
-            heap.free(node);
-          }
+          if (inBlocks) visit(words[node + VALUE]);
+          visit(node);
           node = following;
         }
       }
-      if (published) membership.retire(table);
-      else heap.free(table);
+      visit(table);
       table = successor;
     }
   }

@@ -3,6 +3,7 @@
 import type { Membership } from "../_membership.ts";
 import type { Address } from "../memory/arena.ts";
 import type { Heap } from "../memory/_heap.ts";
+import type { Journal } from "../memory/_journal.ts";
 
 /** Thrown under the lock when a block cannot be had without waiting. */
 export class Shortage {
@@ -75,8 +76,15 @@ export class Reserve {
     for (let i = 0; i < taken.length; i += 2) this.add(taken[i + 1], taken[i]);
   }
 
-  /** Parts with the blocks that were given out: they belong to the structure now. */
-  commit(): void {
+  /**
+   * Parts with the blocks that were given out: the update publishes them.
+   *
+   * @param journal The update.
+   */
+  commit(journal: Journal): void {
+    for (let i = 0; i < this.#taken.length; i += 2) {
+      journal.join(this.#taken[i]);
+    }
     this.#taken = [];
   }
 
@@ -84,7 +92,7 @@ export class Reserve {
   dispose(): void {
     this.reset();
     for (const blocks of this.#spare.values()) {
-      for (const block of blocks) this.#heap.free(block);
+      for (const block of blocks) this.#heap.discard(block);
     }
     this.#spare.clear();
   }

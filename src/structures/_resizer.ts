@@ -87,15 +87,18 @@ export class Resizer {
       successor = membership.heap.tryAllocate(tableWords(buckets));
       if (successor === 0) return;
       this.#table.clearTable(successor, buckets);
+      membership.journal.join(successor);
       // Publish, before any head says FORWARDED.
-      Atomics.store(words, old + SUCCESSOR, successor);
+      membership.journal.store(old + SUCCESSOR, successor);
+      membership.journal.finish();
     }
     for (let s = 0; s < STRIPES; s++) {
       if (!this.#moveStripe(s, old, successor)) return;
     }
+    membership.journal.leave(old);
     // Publish (5). Pairs with: `root` and `tableOf`.
-    Atomics.store(words, header + TABLE, successor);
-    membership.retire(old);
+    membership.journal.store(header + TABLE, successor);
+    membership.journal.finish();
   }
 
   #moveStripe(stripe: number, old: Address, successor: Address): boolean {
@@ -134,7 +137,7 @@ export class Resizer {
   #split(old: Address, successor: Address, bucket: number): boolean {
     const words = this.#words;
     const table = this.#table;
-    const { heap } = table.membership;
+    const { heap, journal } = table.membership;
     const high = words[old + MASK] + 1; // the bit that decides
     const head = words[old + HEADS + bucket];
     // The last run of nodes that go the same way moves as it is (4).
@@ -164,33 +167,40 @@ export class Resizer {
       words[copy + NEXT] = heads[side];
       heads[side] = copy;
     }
-    // Publish. Pairs with: the load of the head in `find`.
-    Atomics.store(words, successor + HEADS + bucket, heads[0]);
-    Atomics.store(words, successor + HEADS + bucket + high, heads[1]);
-    Atomics.store(words, old + HEADS + bucket, FORWARDED);
-    for (let node = head; node !== run;) {
-      const next = words[node + NEXT];
-      table.membership.retire(node);
-      node = next;
+    for (const first of heads) {
+      for (let copy = first; copy !== 0 && copy !== run;) {
+        journal.join(copy);
+        copy = words[copy + NEXT];
+      }
     }
+    for (let node = head; node !== run; node = words[node + NEXT]) {
+      journal.leave(node);
+    }
+    // Publish. Pairs with: the load of the head in `find`.
+    journal.store(successor + HEADS + bucket, heads[0]);
+    journal.store(successor + HEADS + bucket + high, heads[1]);
+    journal.store(old + HEADS + bucket, FORWARDED);
+    journal.finish();
     return true;
   }
 
   /** Joins two chains in a bucket of a table half as large. */
   #merge(old: Address, successor: Address, bucket: number): void {
     const words = this.#words;
+    const { journal } = this.#table.membership;
     const other = bucket + words[successor + MASK] + 1;
     const first = words[old + HEADS + bucket];
     const second = words[old + HEADS + other];
     if (first !== 0 && second !== 0) {
       let last = first;
       while (words[last + NEXT] !== 0) last = words[last + NEXT];
-      Atomics.store(words, last + NEXT, second);
+      journal.store(last + NEXT, second);
     }
     const joined = first !== 0 ? first : second;
     // Publish. Pairs with: the load of the head in `find`.
-    Atomics.store(words, successor + HEADS + bucket, joined);
-    Atomics.store(words, old + HEADS + bucket, FORWARDED);
-    Atomics.store(words, old + HEADS + other, FORWARDED);
+    journal.store(successor + HEADS + bucket, joined);
+    journal.store(old + HEADS + bucket, FORWARDED);
+    journal.store(old + HEADS + other, FORWARDED);
+    journal.finish();
   }
 }

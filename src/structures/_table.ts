@@ -249,7 +249,9 @@ export class Table<K> {
    */
   beginChange(hash: number, step: number = VERSION_COUNT): void {
     if (!this.versioned) return;
-    this.endChange(hash, step);
+    const end = this.header + VERSIONS + VERSION_COUNT;
+    this.membership.journal.beginOdd(this.versionAt(hash), end, step);
+    this.#moveVersions(hash, step);
     // After the versions (6). Pairs with: the load in StringCache.
     Atomics.add(this.words, this.header + CHANGES, 1);
   }
@@ -262,6 +264,11 @@ export class Table<K> {
    */
   endChange(hash: number, step: number = VERSION_COUNT): void {
     if (!this.versioned) return;
+    this.#moveVersions(hash, step);
+    this.membership.journal.endOdd();
+  }
+
+  #moveVersions(hash: number, step: number): void {
     for (let h = hash & (VERSION_COUNT - 1); h < VERSION_COUNT; h += step) {
       // Pairs with: the load in StringCache.
       Atomics.add(this.words, this.versionAt(h), 1);

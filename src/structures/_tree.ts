@@ -4,6 +4,7 @@ import type { Membership } from "../_membership.ts";
 import type { Address } from "../memory/arena.ts";
 import type { BlockKeyCodec, WordCodec } from "../memory/_codec.ts";
 import type { KeyCodec } from "../memory/codec.ts";
+import { journalWords } from "../memory/_journal.ts";
 import { keyCodec } from "./_table.ts";
 
 // The map's header: a line for readers, a line for writers, a line for the stamps.
@@ -15,15 +16,14 @@ export const WATCHERS = 1;
 export const LOCK = 16;
 /** Entries. */
 export const SIZE = 17;
-/** The first node of the stock; the others follow in LEFT. */
-export const STOCK = 18;
 /** How many nodes there are in the stock. */
-export const STOCK_COUNT = 19;
+export const STOCK_COUNT = 18;
 /** Moves when something changes while somebody watches. */
-export const WATCHED = 20;
+export const WATCHED = 19;
 /** A counter from which values in blocks get their numbers. */
 const STAMPS = 32;
-export const HEADER_WORDS = 48;
+/** The nodes of the stock. */
+const STOCK = 48;
 
 // A tree: one word, in a line of its own. Another one takes its place when all is replaced.
 export const ROOT = 1;
@@ -47,6 +47,12 @@ export const LINK = -2;
  * with its tag, in 2³¹ words.
  */
 export const LONGEST_PATH = 64;
+
+/** The stores of an update: three for every two levels, and those of rotations and counts. */
+const MOST_STORES = 2 * LONGEST_PATH;
+/** Where an update writes them down. */
+export const JOURNAL: number = STOCK + LONGEST_PATH;
+export const HEADER_WORDS: number = JOURNAL + journalWords(MOST_STORES);
 
 /** What is looked for: a key as it is compared. */
 export interface Probe {
@@ -326,7 +332,8 @@ export function makeTree(membership: Membership): Address {
   try {
     words[header + TREE] = makeRoot(membership, 0);
     while (words[header + STOCK_COUNT] < LONGEST_PATH) {
-      stock(words, header, membership.allocate(NODE_WORDS));
+      const node = membership.allocate(NODE_WORDS);
+      words[stockAt(header, words[header + STOCK_COUNT]++)] = node;
     }
   } catch (error) {
     discardTree(membership, header);
@@ -356,38 +363,20 @@ export function makeRoot(membership: Membership, root: Address): Address {
  */
 export function discardTree(membership: Membership, header: Address): void {
   const { heap, words } = membership;
-  while (words[header + STOCK_COUNT] > 0) heap.free(unstock(words, header));
+  while (words[header + STOCK_COUNT] > 0) {
+    heap.free(words[stockAt(header, --words[header + STOCK_COUNT])]);
+  }
   if (words[header + TREE] !== 0) heap.free(words[header + TREE]);
   heap.free(header);
 }
 
 /**
- * Adds a node to the stock. The caller holds LOCK.
+ * Where a node of the stock is named.
  *
- * @param words The arena's words.
  * @param header The map's header.
- * @param node A block that nobody can find.
+ * @param i Which one, from 0.
+ * @returns The address.
  */
-export function stock(
-  words: Int32Array,
-  header: Address,
-  node: Address,
-): void {
-  words[node + LEFT] = words[header + STOCK];
-  words[header + STOCK] = node;
-  words[header + STOCK_COUNT]++;
-}
-
-/**
- * Takes a node from the stock, which is not empty. The caller holds LOCK.
- *
- * @param words The arena's words.
- * @param header The map's header.
- * @returns The node.
- */
-export function unstock(words: Int32Array, header: Address): Address {
-  const node = words[header + STOCK];
-  words[header + STOCK] = words[node + LEFT];
-  words[header + STOCK_COUNT]--;
-  return node;
+export function stockAt(header: Address, i: number): Address {
+  return header + STOCK + i;
 }

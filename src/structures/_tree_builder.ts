@@ -24,9 +24,6 @@ import {
 import type { Values } from "./_values.ts";
 import { announceChange } from "./_watch.ts";
 
-/** Nodes that are retired between two looks at the callbacks. */
-const BATCH = 64;
-
 /** A node that is not in a tree yet. */
 interface Entry {
   probe: Probe;
@@ -92,8 +89,8 @@ export class TreeBuilder<K, V> {
   publish(): void {
     const tree = this.#tree;
     const { header, membership, words } = tree;
+    const { journal } = membership;
     let built: Address = 0;
-    let old: Address;
     try {
       this.#sort();
       const size = this.#entries.length;
@@ -102,23 +99,27 @@ export class TreeBuilder<K, V> {
       built = makeRoot(membership, root);
       membership.lock(header + LOCK);
       try {
-        old = Atomics.load(words, header + TREE);
+        const old = Atomics.load(words, header + TREE);
+        journal.join(built);
+        forEachBlock(tree, this.#values, root, (block) => journal.join(block));
+        takeDown(tree, this.#values, words[old + ROOT]);
+        journal.leave(old);
         // Publish (8). Pairs with: the loads of `Tree.tree` and `RcuSortedMap.get`.
-        Atomics.store(words, header + TREE, built);
-        Atomics.store(words, header + SIZE, size);
+        journal.store(header + TREE, built);
+        journal.store(header + SIZE, size);
+        journal.commit();
       } finally {
         membership.unlock(header + LOCK);
       }
     } catch (error) {
-      if (built !== 0) membership.heap.free(built);
+      if (built !== 0) membership.heap.discard(built);
       this.discard();
       throw error;
     }
+    journal.end();
     tree.unpin();
     announceChange(words, header + WATCHERS, header + WATCHED);
     noteWrite(membership, header, undefined);
-    takeDown(tree, this.#values, words[old + ROOT]);
-    membership.retire(old);
     membership.afterUpdate();
   }
 
@@ -164,8 +165,8 @@ export class TreeBuilder<K, V> {
   #free(node: Address): void {
     const { blockKey, membership: { heap } } = this.#tree;
     this.#values.discard(this.#words[node + VALUE]);
-    if (blockKey !== undefined) heap.free(this.#words[node + KEY]);
-    heap.free(node);
+    if (blockKey !== undefined) heap.discard(this.#words[node + KEY]);
+    heap.discard(node);
   }
 }
 
@@ -178,38 +179,49 @@ export class TreeBuilder<K, V> {
  */
 export function emptyTree<K, V>(tree: Tree<K>, values: Values<V>): void {
   const { header, membership, words } = tree;
-  let root: Address;
+  const { journal } = membership;
   membership.lock(header + LOCK);
   try {
     const current = Atomics.load(words, header + TREE);
-    root = words[current + ROOT];
+    takeDown(tree, values, words[current + ROOT]);
     // No key stays: (3) has nothing to keep.
-    Atomics.store(words, current + ROOT, 0);
-    Atomics.store(words, header + SIZE, 0);
+    journal.store(current + ROOT, 0);
+    journal.store(header + SIZE, 0);
+    journal.commit();
   } finally {
     membership.unlock(header + LOCK);
   }
+  journal.end();
   announceChange(words, header + WATCHERS, header + WATCHED);
   noteWrite(membership, header, undefined);
-  takeDown(tree, values, root);
   membership.afterUpdate();
 }
 
-/** Retires the nodes of a tree to which no link leads any more, with their keys and values. */
+/** Names the nodes of a tree to which no link will lead, with their keys and values. */
 function takeDown<K, V>(
   tree: Tree<K>,
   values: Values<V>,
   root: Address,
 ): void {
-  const { blockKey, membership, words } = tree;
+  const { journal } = tree.membership;
+  forEachBlock(tree, values, root, (block) => journal.leave(block));
+}
+
+/** Visits the nodes of a tree, their keys and their values. */
+function forEachBlock<K, V>(
+  tree: Tree<K>,
+  values: Values<V>,
+  root: Address,
+  visit: (block: Address) => void,
+): void {
+  const { blockKey, words } = tree;
   const left = [root];
-  for (let done = 0; left.length > 0;) {
+  while (left.length > 0) {
     const node = left.pop()!;
     if (node === 0) continue;
     left.push(words[node + RIGHT], words[node + LEFT] & LINK);
-    values.retire(words[node + VALUE]);
-    if (blockKey !== undefined) membership.retire(words[node + KEY]);
-    membership.retire(node);
-    if (++done % BATCH === 0) membership.afterUpdate();
+    if (values.inBlocks) visit(words[node + VALUE]);
+    if (blockKey !== undefined) visit(words[node + KEY]);
+    visit(node);
   }
 }

@@ -1,6 +1,7 @@
 // A writer's way down a tree, and the rotations on it.
 
 import type { Address } from "../memory/arena.ts";
+import type { Journal } from "../memory/_journal.ts";
 import {
   KEY,
   LEFT,
@@ -25,15 +26,15 @@ export class Path {
   tree: Address = 0;
 
   readonly #words: Int32Array;
-  readonly #retire: (node: Address) => void;
+  readonly #journal: Journal;
 
   /**
    * @param words The arena's words.
-   * @param retire Frees a node after a grace period.
+   * @param journal Gets what is stored, and shows it before it is.
    */
-  constructor(words: Int32Array, retire: (node: Address) => void) {
+  constructor(words: Int32Array, journal: Journal) {
     this.#words = words;
-    this.#retire = retire;
+    this.#journal = journal;
   }
 
   /**
@@ -43,7 +44,7 @@ export class Path {
    * @returns The node, or 0.
    */
   target(link: Address): Address {
-    return this.#words[link] & LINK;
+    return this.#journal.load(link) & LINK;
   }
 
   /**
@@ -64,7 +65,7 @@ export class Path {
    * @returns Whether it is.
    */
   isRed(node: Address): boolean {
-    return node !== 0 && (this.#words[node + LEFT] & RED) !== 0;
+    return node !== 0 && (this.#journal.load(node + LEFT) & RED) !== 0;
   }
 
   /**
@@ -75,7 +76,8 @@ export class Path {
    */
   paint(node: Address, red: boolean): void {
     if (this.isRed(node) === red) return;
-    Atomics.store(this.#words, node + LEFT, this.#words[node + LEFT] ^ RED);
+    const at = node + LEFT;
+    this.#journal.store(at, this.#journal.load(at) ^ RED);
   }
 
   /**
@@ -97,10 +99,10 @@ export class Path {
    * @param node Where it leads to; complete.
    */
   link(link: Address, node: Address): void {
-    const words = this.#words;
+    const journal = this.#journal;
     // The colour that stands beside it stays.
     // Publish (7). Pairs with: the loads of `Tree.find` and `RcuSortedMap.get`.
-    Atomics.store(words, link, node | (words[link] & ~LINK));
+    journal.store(link, node | (journal.load(link) & ~LINK));
   }
 
   /**
@@ -113,7 +115,7 @@ export class Path {
    */
   copy(node: Address, of: Address, left: Address, right: Address): void {
     const words = this.#words;
-    words[node + LEFT] = left | (words[of + LEFT] & RED);
+    words[node + LEFT] = left | (this.#journal.load(of + LEFT) & RED);
     words[node + RIGHT] = right;
     words[node + KEY] = words[of + KEY];
     words[node + VALUE] = words[of + VALUE];
@@ -136,7 +138,7 @@ export class Path {
     else this.copy(node, down, inner, outer);
     this.link(up + side, node);
     this.link(link, up);
-    this.#retire(down);
+    this.#journal.leave(down);
     return up;
   }
 }

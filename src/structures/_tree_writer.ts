@@ -5,6 +5,7 @@ import type { Address } from "../memory/arena.ts";
 import { noteWrite } from "./_own_writes.ts";
 import { Reserve, reserveUnderLock, Shortage } from "./_reserve.ts";
 import {
+  JOURNAL,
   KEY,
   LEFT,
   LOCK,
@@ -14,11 +15,10 @@ import {
   RED,
   RIGHT,
   SIZE,
-  stock,
   STOCK_COUNT,
+  stockAt,
   TREE,
   type Tree,
-  unstock,
   VALUE,
   WATCHED,
   WATCHERS,
@@ -56,6 +56,8 @@ export class TreeWriter<K, V> {
   /** Nodes to copy into, and how many of them are taken. */
   readonly #fresh: Int32Array = new Int32Array(LONGEST_PATH);
   #used = 0;
+  /** How many of them are from the stock. */
+  #stocked = 0;
 
   constructor(tree: Tree<K>, values: Values<V>) {
     const { membership } = tree;
@@ -64,7 +66,7 @@ export class TreeWriter<K, V> {
     this.#words = tree.words;
     this.#membership = membership;
     this.#reserve = new Reserve(membership.heap);
-    this.#path = new Path(tree.words, (node) => membership.retire(node));
+    this.#path = new Path(tree.words, membership.journal);
   }
 
   /**
@@ -145,7 +147,7 @@ export class TreeWriter<K, V> {
 
   #count(change: number): void {
     const at = this.#tree.header + SIZE;
-    Atomics.store(this.#words, at, this.#words[at] + change);
+    this.#membership.journal.store(at, this.#words[at] + change);
   }
 
   // Putting
@@ -173,11 +175,13 @@ export class TreeWriter<K, V> {
 
   #replace(node: Address, value: number): void {
     const words = this.#words;
+    const { journal } = this.#membership;
     this.#seal(value);
-    const old = words[node + VALUE];
+    this.#values.join(value);
+    this.#values.leave(words[node + VALUE]);
     // Publish. Pairs with: the load of the value word in `get`.
-    Atomics.store(words, node + VALUE, value);
-    this.#values.retire(old);
+    journal.store(node + VALUE, value);
+    journal.finish();
   }
 
   #seal(value: number): void {
@@ -196,15 +200,16 @@ export class TreeWriter<K, V> {
     const node = this.#reserve.take(NODE_WORDS);
     // A node below a red one is what may take rotations, two at most.
     this.#used = 0;
+    this.#stocked = 0;
     const rotations = this.#rotationsOfInsertion(level);
     for (let i = 0; i < rotations; i++) {
       this.#fresh[i] = this.#reserve.take(NODE_WORDS);
     }
 
-    // The second half.
-    this.#reserve.commit();
+    this.#beginSecondHalf();
     const words = this.#words;
     this.#seal(value);
+    this.#values.join(value);
     words[node + LEFT] = RED;
     words[node + RIGHT] = 0;
     words[node + KEY] = key;
@@ -213,6 +218,18 @@ export class TreeWriter<K, V> {
     path.nodes[level] = node;
     this.#count(1);
     this.#rebalanceInsertion(level);
+    this.#membership.journal.finish();
+  }
+
+  /** From here on nothing can fail. What is stored shows when all is known, in the same order. */
+  #beginSecondHalf(): void {
+    const { journal } = this.#membership;
+    const { header } = this.#tree;
+    journal.useArea(header + JOURNAL);
+    this.#reserve.commit(journal);
+    if (this.#stocked === 0) return;
+    const left = this.#words[header + STOCK_COUNT] - this.#stocked;
+    journal.store(header + STOCK_COUNT, left);
   }
 
   /**
@@ -294,18 +311,19 @@ export class TreeWriter<K, V> {
       last - level + (short ? this.#rotationsOfDeletion(last) : 0),
     );
 
-    // The second half.
-    this.#reserve.commit();
+    this.#beginSecondHalf();
+    const { journal } = this.#membership;
     if (last === level) path.link(path.linkTo(level), child);
     else this.#copyDown(level, last, child);
     this.#count(-1);
-    this.#values.retire(this.#words[node + VALUE]);
+    this.#values.leave(this.#words[node + VALUE]);
     if (this.#tree.blockKey !== undefined) {
-      this.#membership.retire(this.#words[node + KEY]);
+      journal.leave(this.#words[node + KEY]);
     }
-    this.#membership.retire(node);
+    journal.leave(node);
     if (short) this.#rebalanceDeletion(last);
     else if (black) path.paint(child, false);
+    journal.finish();
     return true;
   }
 
@@ -330,10 +348,10 @@ export class TreeWriter<K, V> {
     // The way down from the node is as it was.
     for (let old = path.child(node, RIGHT); old !== successor;) {
       const next = path.child(old, LEFT);
-      this.#membership.retire(old);
+      this.#membership.journal.leave(old);
       old = next;
     }
-    this.#membership.retire(successor);
+    this.#membership.journal.leave(successor);
   }
 
   /** What rotations `#rebalanceDeletion` will do, from the tree as it is before. */
@@ -402,15 +420,18 @@ export class TreeWriter<K, V> {
 
   #takeNodes(count: number): void {
     this.#used = 0;
+    this.#stocked = 0;
     const { header } = this.#tree;
     for (let i = 0; i < count; i++) {
       const node = this.#reserve.tryTake(NODE_WORDS);
       if (node === 0) {
         // All that are left, or none: nothing is to be given back.
-        if (this.#words[header + STOCK_COUNT] < count - i) {
-          throw new Shortage(NODE_WORDS);
+        let left = this.#words[header + STOCK_COUNT];
+        if (left < count - i) throw new Shortage(NODE_WORDS);
+        this.#stocked = count - i;
+        for (; i < count; i++) {
+          this.#fresh[i] = this.#words[stockAt(header, --left)];
         }
-        for (; i < count; i++) this.#fresh[i] = unstock(this.#words, header);
         return;
       }
       this.#fresh[i] = node;
@@ -418,11 +439,16 @@ export class TreeWriter<K, V> {
   }
 
   #fillStock(): void {
+    const { heap, journal } = this.#membership;
     const { header } = this.#tree;
-    while (this.#words[header + STOCK_COUNT] < LONGEST_PATH) {
-      const node = this.#membership.heap.tryAllocate(NODE_WORDS);
+    const at = header + STOCK_COUNT;
+    for (let i; (i = this.#words[at]) < LONGEST_PATH;) {
+      const node = heap.tryAllocate(NODE_WORDS);
       if (node === 0) return;
-      stock(this.#words, header, node);
+      journal.join(node);
+      journal.store(stockAt(header, i), node);
+      journal.store(at, i + 1);
+      journal.finish();
     }
   }
 }

@@ -137,15 +137,24 @@ export class Values<V> {
    * @param word What `store` returned.
    */
   discard(word: number): void {
-    if (this.#block !== undefined) this.#membership.heap.free(word);
+    if (this.#block !== undefined) this.#membership.heap.discard(word);
   }
 
   /**
-   * Frees what no new reader can find, after a grace period.
+   * Names what the update publishes.
+   *
+   * @param word What `store` returned.
+   */
+  join(word: number): void {
+    if (this.#block !== undefined) this.#membership.journal.join(word);
+  }
+
+  /**
+   * Names what the update takes away; it is freed after a grace period.
    *
    * @param word What was published.
    */
-  retire(word: number): void {
-    if (this.#block !== undefined) this.#membership.retire(word);
+  leave(word: number): void {
+    if (this.#block !== undefined) this.#membership.journal.leave(word);
   }
 }

@@ -64,7 +64,7 @@ export class Writer<K, V> {
           NO_MEMORY
       ) node = table.membership.allocate(table.nodeWords(probe.key));
     } catch (error) {
-      if (node !== 0) heap.free(node);
+      if (node !== 0) heap.discard(node);
       this.#values.discard(value);
       throw error;
     }
@@ -134,10 +134,14 @@ export class Writer<K, V> {
     this.#seal(value);
     table.writeNode(node, probe, value);
     words[node + NEXT] = words[head];
+    const { journal } = table.membership;
+    this.#values.join(value);
+    journal.join(node);
     // Publish (2). Pairs with: the load of the head in `find`.
-    Atomics.store(words, head, node);
+    journal.store(head, node);
     const count = words[stripe + STRIPE_COUNT];
-    Atomics.store(words, stripe + STRIPE_COUNT, count + 1);
+    journal.store(stripe + STRIPE_COUNT, count + 1);
+    journal.finish();
     return INSERTED;
   }
 
@@ -158,11 +162,15 @@ export class Writer<K, V> {
       return;
     }
     this.#seal(value);
+    const { journal } = this.#table.membership;
     this.#table.beginChange(hash);
+    this.#values.join(value);
+    this.#values.leave(words[node + VALUE]);
     // Publish. Pairs with: the load of the value word in `get`.
-    const old = Atomics.exchange(words, node + VALUE, value);
+    journal.store(node + VALUE, value);
+    journal.commit();
     this.#table.endChange(hash);
-    this.#values.retire(old);
+    journal.end();
   }
 
   #seal(value: number): void {
@@ -210,14 +218,17 @@ export class Writer<K, V> {
     const node = table.findIn(words[link], probe);
     if (node === 0) return false;
     while (words[link] !== node) link = words[link] + NEXT;
+    const { journal } = table.membership;
     table.beginChange(probe.hash);
+    this.#values.leave(words[node + VALUE]);
+    journal.leave(node);
     // Unlink (3). The node keeps its own NEXT.
-    Atomics.store(words, link, words[node + NEXT]);
-    table.endChange(probe.hash);
+    journal.store(link, words[node + NEXT]);
     const count = words[stripe + STRIPE_COUNT];
-    Atomics.store(words, stripe + STRIPE_COUNT, count - 1);
-    this.#values.retire(words[node + VALUE]);
-    table.membership.retire(node);
+    journal.store(stripe + STRIPE_COUNT, count - 1);
+    journal.commit();
+    table.endChange(probe.hash);
+    journal.end();
     return true;
   }
 }

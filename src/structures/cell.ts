@@ -430,14 +430,18 @@ export class RcuCell<T> {
       }
       const next = (version + 1) | 0;
       this._values.seal(value, next);
+      const { journal } = membership;
+      this._values.join(value);
+      this._values.leave(words[cell + VALUE]);
       // Publish: everything in the value's block is in place. Pairs with: the load in `get`.
-      const old = Atomics.exchange(words, cell + VALUE, value);
+      journal.store(cell + VALUE, value);
       // After the value: whoever sees the version sees the value. Pairs with: `waitForChange`.
-      Atomics.store(words, cell + VERSION, next);
+      journal.store(cell + VERSION, next);
+      journal.commit();
       if (Atomics.load(words, cell + WAITERS) !== 0) {
         Atomics.notify(words, cell + VERSION);
       }
-      this._values.retire(old);
+      journal.end();
     } finally {
       membership.unlock(cell + LOCK);
     }

@@ -6,6 +6,9 @@ const WAITERS = 0x8000_0000 | 0;
 /** Tries on a taken mutex before parking; the holder is a few stores away from done. */
 const SPINS = 64;
 
+/** A holder that has not given a mutex back after so long may be dead, in ms. */
+const SLOW = 200;
+
 /** Longest single sleep, in ms: a parked thread looks at the world again at least this often. */
 const SLICE = 50;
 
@@ -17,7 +20,7 @@ export const pause: () => void = typeof Atomics.pause === "function"
 /**
  * The mutex protocol. A word is 0 when free; otherwise it names its holder
  * ({@linkcode lockOwner}), so that whoever gives up waiting can say who is in
- * the way, and so that a holder proven dead can be replaced.
+ * the way, and so that whoever buries a dead holder sees that it has it, and gives it back.
  *
  * 1. The word moves 0 → owner by compare-and-exchange alone: one holder.
  * 2. A waiter sets WAITERS before it parks, and parks only on the exact value
@@ -33,6 +36,7 @@ export const pause: () => void = typeof Atomics.pause === "function"
  * @param address The mutex word.
  * @param owner The caller's name, positive, from {@linkcode lockOwner}.
  * @param timeout Longest wait in ms.
+ * @param onSlow Called now and then once the wait is a long one.
  * @returns Whether the mutex is now held by `owner`.
  */
 export function acquire(
@@ -40,6 +44,7 @@ export function acquire(
   address: number,
   owner: number,
   timeout: number,
+  onSlow?: () => void,
 ): boolean {
   if (Atomics.compareExchange(words, address, 0, owner) === 0) return true;
   for (let i = 0; i < SPINS; i++) {
@@ -49,7 +54,8 @@ export function acquire(
       Atomics.compareExchange(words, address, 0, owner) === 0
     ) return true;
   }
-  const deadline = performance.now() + timeout;
+  const begin = performance.now();
+  const deadline = begin + timeout;
   while (true) {
     const seen = Atomics.load(words, address);
     if (seen === 0) {
@@ -64,6 +70,7 @@ export function acquire(
     ) continue;
     const left = deadline - performance.now();
     if (left <= 0) return false;
+    if (onSlow !== undefined && performance.now() - begin > SLOW) onSlow();
     // Pairs with: the exchange and notify in `release`.
     Atomics.wait(words, address, parked, Math.min(left, SLICE));
   }

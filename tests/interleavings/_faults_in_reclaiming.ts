@@ -58,8 +58,8 @@ export const RECLAIMING_FAULTS = {
     plant(heals) {
       let pushed = false;
       patch(heals, Handover.prototype, "push", (_, push, ...of) => {
-        push(...of);
-        pushed = true;
+        pushed = push(...of);
+        return pushed;
       });
       patchGetter(heals, Handover.prototype, "holder", (holder) => {
         if (!pushed) return holder;
@@ -94,11 +94,12 @@ export const RECLAIMING_FAULTS = {
         heals,
         Handover.prototype,
         "push",
-        (_, push, head, tail, count) => {
+        (_, push, head, tail, count, from) => {
           const at = handoverBase() + COUNT;
           unwatched()[at] -= count;
-          push(head, tail, count);
+          const done = push(head, tail, count, from);
           Atomics.add(watchedWords(), at, count);
+          return done;
         },
       );
     },
@@ -137,7 +138,7 @@ export const RECLAIMING_FAULTS = {
       patch(heals, Handover.prototype, "push", (handover, push, ...of) => {
         handover.wake();
         woken = true;
-        push(...of);
+        return push(...of);
       });
       patch(heals, Handover.prototype, "wake", (_, wake) => {
         if (!woken) wake();

@@ -1,0 +1,67 @@
+// Has threads die: before every step of every operation, simulated and for real, and at random.
+// Takes names of scenarios, or parts of them; "random" is one.
+
+import { MAPS, OTHERS, SORTED_MAPS } from "./_scenarios.ts";
+import { sweep } from "./_sweep.ts";
+import { dieAtRandom, dieAtSteps } from "./_threads.ts";
+
+/** Deaths at random, and how many of them in one domain. */
+const RANDOM = 1_000;
+const IN_A_ROW = 100;
+
+/** Real deaths in one scenario: each takes a worker. */
+const REAL = 60;
+
+let failed = 0;
+
+async function attempt(
+  name: string,
+  act: () => string | Promise<string>,
+): Promise<void> {
+  const { args } = Deno;
+  if (args.length > 0 && !args.some((part) => name.includes(part))) return;
+  const begin = performance.now();
+  try {
+    const what = await act();
+    const seconds = (performance.now() - begin) / 1000;
+    console.log(`${name}: ${what}, ${seconds.toFixed(1)} s`);
+  } catch (error) {
+    failed++;
+    console.log(`FAILED: ${name}`);
+    console.log((error as SuppressedError).suppressed ?? error);
+  }
+}
+
+for (const scenario of [...OTHERS, ...MAPS, ...SORTED_MAPS]) {
+  await attempt(scenario.name, () => `${sweep(scenario)} steps`);
+  await attempt(`${scenario.name}, and its buriers`, () => {
+    sweep(scenario, { tries: 100, buriers: 5 });
+    return "100 steps";
+  });
+}
+// Errors that nobody catches; what is thrown inside the allocator's own steps is nobody's doing.
+for (const scenario of [...OTHERS.slice(0, 2), ...MAPS]) {
+  await attempt(
+    `${scenario.name}, by an error`,
+    () => `${sweep(scenario, { unwinds: true })} steps`,
+  );
+}
+for (const scenario of [...MAPS, ...SORTED_MAPS]) {
+  await attempt(`${scenario.name}, for real`, async () => {
+    let died = 0;
+    // Densely at first, then ever further on.
+    const steps = Array.from(
+      { length: REAL },
+      (_, i) => i < REAL / 2 ? i : Math.floor(i * 1.08 ** (i - REAL / 2)),
+    );
+    died += await dieAtSteps(scenario, steps);
+    return `${died} deaths`;
+  });
+}
+for (let done = 0; done < RANDOM; done += IN_A_ROW) {
+  await attempt(`random deaths ${done} to ${done + IN_A_ROW}`, async () => {
+    await dieAtRandom(IN_A_ROW);
+    return "all whole";
+  });
+}
+Deno.exit(failed === 0 ? 0 : 1);
