@@ -18,7 +18,7 @@ export const PLANS: Readonly<Record<string, Plan>> = {
     ["synchronize", "detectors"],
   ],
   callbacks: [
-    ["callback_steps"],
+    ["callback_steps", "callback_turns", "handover", "reclaimer_steps"],
     ["callbacks", "throttled"],
     ["barrier", "overload", "membership_exhaustion"],
     ["offloaded"],
