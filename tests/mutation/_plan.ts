@@ -15,7 +15,8 @@ export const PLANS: Readonly<Record<string, Plan>> = {
   grace_periods: [
     ["grace_period_steps"],
     ["sequence", "grace_period"],
-    ["synchronize", "detectors"],
+    ["detectors"],
+    ["synchronize"],
   ],
   callbacks: [
     ["callback_steps", "callback_turns", "handover", "reclaimer_steps"],
