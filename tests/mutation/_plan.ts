@@ -14,9 +14,9 @@ export const PLANS: Readonly<Record<string, Plan>> = {
   ],
   grace_periods: [
     ["grace_period_steps"],
-    ["sequence", "grace_period"],
+    ["sequence"],
     ["detectors"],
-    ["synchronize"],
+    ["grace_period", "synchronize"],
   ],
   callbacks: [
     ["callback_steps", "callback_turns", "handover", "reclaimer_steps"],
