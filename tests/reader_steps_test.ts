@@ -147,10 +147,29 @@ Deno.test("a section that outlives its turn is reported, keeps its protection, a
   // The next one is like any other.
   section(reader);
   assertEquals([words[SLOT], reader.online], [3, true]);
-  section(reader);
-  assertEquals(reader.online, true);
+  {
+    using stores = spy(Atomics, "store");
+    for (let i = 0; i < 600; i++) section(reader);
+    assertEquals([reader.online, stores.calls.length], [true, 0]);
+  }
   await turnEnd();
   assertEquals([held.length, words[SLOT]], [1, 0]);
+});
+
+Deno.test("a microtask that runs in the middle of a section is not the end of its turn", () => {
+  const { reader, words, held } = setUp();
+  let microtask = () => {};
+  {
+    using _stub = stub(globalThis, "queueMicrotask", (task) => {
+      microtask = task;
+    });
+    reader.enter();
+  }
+  microtask();
+  assertEquals([held.length, reader.held, words[SLOT]], [0, false, 1]);
+  reader.exit();
+  // There is no other microtask that would do it.
+  assertEquals([words[SLOT], reader.online], [0, false]);
 });
 
 Deno.test("disposing of a section says that it was held across an await, and of the next one nothing", async () => {

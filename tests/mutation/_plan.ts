@@ -14,11 +14,12 @@ export const PLANS: Readonly<Record<string, Plan>> = {
   ],
   grace_periods: [
     ["grace_period_steps"],
-    ["sequence", "grace_period"],
-    ["synchronize", "detectors"],
+    ["sequence"],
+    ["detectors"],
+    ["grace_period", "synchronize"],
   ],
   callbacks: [
-    ["callback_steps"],
+    ["callback_steps", "callback_turns", "handover", "reclaimer_steps"],
     ["callbacks", "throttled"],
     ["barrier", "overload", "membership_exhaustion"],
     ["offloaded"],
