@@ -87,14 +87,16 @@ export class Crew {
     await this.#enrol(scenario, fault);
     await this.#workers[0].call("begin", scope);
     const begin = performance.now();
+    let done = 0;
     while (true) {
       const progress = await this.#together<Progress>(scenario, "explore", {
         time: BATCH,
-        most,
+        most: most - done,
       });
       onProgress?.(progress);
       const { all, complete, found } = progress;
-      if (complete || found !== undefined || all >= most) {
+      done = all;
+      if (complete || found !== undefined || done >= most) {
         return { ...progress, time: performance.now() - begin };
       }
     }

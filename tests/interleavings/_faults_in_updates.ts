@@ -3,6 +3,7 @@
 import { RcuCell, RcuStallError } from "../../mod.ts";
 import { Membership } from "../../src/_membership.ts";
 import { TABLE, Table } from "../../src/structures/_table.ts";
+import { TREE, Tree } from "../../src/structures/_tree.ts";
 import { Values } from "../../src/structures/_values.ts";
 import { unwatched } from "./_hooks.ts";
 import { type Method, patch, patchAtomic, type Planted } from "./_plant.ts";
@@ -121,8 +122,11 @@ export const UPDATE_FAULTS = {
   "updates without the lock": {
     scenarios: [
       ...LOCKLESS,
-      "tables/growing beside a deletion",
-      "tables/replaced beside an update",
+      "tables/map growing beside a deletion",
+      "tables/map replaced beside an update",
+      "tables/map cleared beside an update",
+      "tables/sorted map replaced beside an update",
+      "tables/sorted map cleared beside an update",
     ],
     plant(heals) {
       patch(heals, Membership.prototype, "lock", () => {});
@@ -155,8 +159,8 @@ export const UPDATE_FAULTS = {
       "updaters/map: set and delete",
       "updaters/cell and reader",
       "updaters/sorted map: set and delete",
-      "tables/growing beside a reader",
-      "tables/replaced beside a section",
+      "tables/map growing beside a reader",
+      "tables/map replaced beside a section",
     ],
     plant(heals) {
       patch(
@@ -169,13 +173,22 @@ export const UPDATE_FAULTS = {
   },
 
   "does not keep a section to one generation": {
-    scenarios: ["tables/replaced beside a section"],
+    scenarios: [
+      "tables/map replaced beside a section",
+      "tables/sorted map replaced beside a section",
+    ],
     plant(heals) {
       patch(
         heals,
         Table.prototype,
         "root",
         ({ header, words }) => words[header + TABLE],
+      );
+      patch(
+        heals,
+        Tree.prototype,
+        "tree",
+        ({ header, words }) => words[header + TREE],
       );
     },
   },

@@ -211,16 +211,17 @@ const enqueues =
     };
   };
 
-/** Waits for whatever has been enqueued, and looks whether it is done. */
+/** Waits for whatever has been enqueued, and looks whether it is done; online or not when it begins. */
 const waits =
-  (closure = true) => (buffer: SharedArrayBuffer, scene: BlocksScene): Part => {
+  ({ closure = false, online = false } = {}) =>
+  (buffer: SharedArrayBuffer, scene: BlocksScene): Part => {
     const rcu = joinDomain(buffer, scene);
     const { words } = rcu.memory;
     const { marks, tags } = scene;
     return {
       act() {
         // In the way of the period of whoever leaves meanwhile: what it has deferred is left behind.
-        rcu.threadOnline();
+        if (online) rcu.threadOnline();
         const enqueued = Atomics.load(words, marks + ENQUEUED) === 1;
         rcu.barrierSync();
         if (enqueued) {
@@ -286,14 +287,17 @@ export const RECLAIMING: Scenario[] = [
   blocks("parking/reclaimer that is awaited", true, [awaits(0), serves], 1),
   awaitChange(1),
   awaitChange(2),
-  blocks("barrier/both blocks", false, [enqueues(barrier), waits()], 1),
+  blocks("barrier/both blocks", false, [
+    enqueues(barrier),
+    waits({ closure: true }),
+  ], 1),
   blocks("barrier/the other leaves", false, [
     enqueues(() => {}, false),
-    waits(false),
+    waits({ online: true }),
   ], 1),
   blocks("barrier/a reclaimer in between", true, [
     enqueues(turn, false),
-    waits(false),
+    waits(),
     serves,
   ], 1),
 ];

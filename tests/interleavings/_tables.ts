@@ -1,6 +1,6 @@
 // Scenarios: a map that grows, and one that is replaced as a whole.
 
-import { f64, Rcu, RcuMap, u32 } from "../../mod.ts";
+import { f64, Rcu, RcuMap, RcuSortedMap, u32 } from "../../mod.ts";
 import { CLASS_WORDS, classOf } from "../../src/memory/_size_classes.ts";
 import { MASK, TABLE, tableWords } from "../../src/structures/_table.ts";
 import { unwatched } from "./_hooks.ts";
@@ -70,8 +70,18 @@ function fill(map: Numbers): void {
 
 const SIZES = [3, 4, ...BUCKETS.map(tableWords)];
 
+type AnyMap = RcuMap<number, number> | RcuSortedMap<number, number>;
+
+const KINDS: [string, (rcu: Rcu) => AnyMap][] = [
+  ["map", openMap],
+  [
+    "sorted map",
+    (rcu) => RcuSortedMap.open(rcu, "sorted", { key: u32, value: f64 }),
+  ],
+];
+
 export const TABLES: Scenario[] = [
-  structure<Numbers>("tables/growing beside a reader", {
+  structure<Numbers>("tables/map growing beside a reader", {
     open,
     prepare: fill,
     sizes: SIZES,
@@ -86,7 +96,7 @@ export const TABLES: Scenario[] = [
     }],
     check: (map) => mustHaveGrown(map, NaN),
   }),
-  structure<Numbers>("tables/growing beside a deletion", {
+  structure<Numbers>("tables/map growing beside a deletion", {
     open,
     prepare: fill,
     sizes: SIZES,
@@ -104,45 +114,67 @@ export const TABLES: Scenario[] = [
       return 0;
     },
   }),
-  structure<Numbers>("tables/replaced beside a section", {
-    open,
-    prepare: (map) => map.set(1, 1).set(2, 1),
-    sizes: SIZES,
-    acts: [
-      (map, rcu) => {
-        map.replaceAll([[1, 2], [2, 2]]);
-        reclaim(rcu);
+  ...KINDS.flatMap(([kind, openKind]) => [
+    structure<AnyMap>(`tables/${kind} replaced beside a section`, {
+      open: openKind,
+      prepare: (map) => map.set(1, 1).set(2, 1),
+      sizes: SIZES,
+      acts: [
+        (map, rcu) => {
+          map.replaceAll([[1, 2], [2, 2]]);
+          reclaim(rcu);
+        },
+        (map, rcu) => {
+          rcu.read(() => {
+            const [one, two] = [map.get(1), map.get(2)];
+            must(one === two && (one === 1 || one === 2), `${one}, ${two}`);
+          });
+        },
+      ],
+      check: (map) => {
+        mustBe(map.get(1)! + map.get(2)!, 4, "The sum of both");
+        return 0;
       },
-      (map, rcu) => {
-        rcu.read(() => {
-          const [one, two] = [map.get(1), map.get(2)];
-          must(one === two && (one === 1 || one === 2), `${one}, ${two}`);
-        });
+    }),
+    structure<AnyMap>(`tables/${kind} replaced beside an update`, {
+      open: openKind,
+      prepare: (map) => map.set(1, 1),
+      sizes: SIZES,
+      acts: [
+        (map, rcu) => {
+          map.replaceAll([[1, 2]]);
+          reclaim(rcu);
+        },
+        (map, rcu) => {
+          map.set(1, 3);
+          must([2, 3].includes(map.get(1)!), `It must be new: ${map.get(1)}`);
+          reclaim(rcu);
+        },
+      ],
+      check: (map) => {
+        must([2, 3].includes(map.get(1)!), `It is ${map.get(1)}`);
+        return 0;
       },
-    ],
-    check: (map) => {
-      mustBe(map.get(1)! + map.get(2)!, 4, "The sum of both");
-      return 0;
-    },
-  }),
-  structure<Numbers>("tables/replaced beside an update", {
-    open,
-    prepare: (map) => map.set(1, 1),
-    sizes: SIZES,
-    acts: [
-      (map, rcu) => {
-        map.replaceAll([[1, 2]]);
-        reclaim(rcu);
+    }),
+    structure<AnyMap>(`tables/${kind} cleared beside an update`, {
+      open: openKind,
+      prepare: (map) => map.set(1, 1),
+      sizes: SIZES,
+      acts: [
+        (map, rcu) => {
+          map.clear();
+          reclaim(rcu);
+        },
+        (map, rcu) => {
+          map.set(1, 3);
+          reclaim(rcu);
+        },
+      ],
+      check: (map) => {
+        must([undefined, 3].includes(map.get(1)), `It is ${map.get(1)}`);
+        mustBe(map.size, map.has(1) ? 1 : 0, "The map's size");
+        return map.has(1) ? 0 : -ENTRY;
       },
-      (map, rcu) => {
-        map.set(1, 3);
-        mustBe([2, 3].indexOf(map.get(1)!) < 0 ? 0 : 1, 1, "Whether it is new");
-        reclaim(rcu);
-      },
-    ],
-    check: (map) => {
-      must([2, 3].includes(map.get(1)!), `It is ${map.get(1)}`);
-      return 0;
-    },
-  }),
+    }),
+  ]),
 ];
