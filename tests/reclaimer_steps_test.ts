@@ -72,6 +72,7 @@ async function play(
       },
     },
     heap: { flush: () => note("flush") },
+    periods: { watch: () => {} },
     orphans,
     delay: 0,
     realTime: false,

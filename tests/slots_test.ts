@@ -86,8 +86,8 @@ Deno.test("a record is not a reader's before it is complete, and the count cover
     }) as never,
   );
   readers.register();
-  // The slot, the name, and then the status.
-  assertEquals(seen, [[false, 0], [false, 0], [false, 1]]);
+  // The slot, the name, who buries, and then the status.
+  assertEquals(seen, [[false, 0], [false, 0], [false, 0], [false, 1]]);
 });
 
 Deno.test("the count is never lowered by a thread that is slower than another one", () => {
