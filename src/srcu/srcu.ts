@@ -24,11 +24,13 @@ const LONGEST_PAUSE = 10;
  * @example Not for ever
  * ```ts
  * import { Rcu, Srcu, type SrcuSynchronizeOptions } from "@grace/rcu";
+ * import { assertRejects } from "@std/assert";
  *
  * using rcu = Rcu.create();
  * const srcu = Srcu.open(rcu, "sessions");
- * const options: SrcuSynchronizeOptions = { signal: AbortSignal.timeout(10_000) };
- * await srcu.synchronize(options);
+ * using _section = srcu.read();
+ * const options: SrcuSynchronizeOptions = { signal: AbortSignal.timeout(10) };
+ * await assertRejects(() => srcu.synchronize(options));
  * ```
  */
 export interface SrcuSynchronizeOptions {
