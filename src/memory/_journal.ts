@@ -58,9 +58,10 @@ export function journalWords(stores: number): number {
  *    care: a reader may see the first value again. Those who store a link more than once
  *    (sorted maps) store such links that every one of them is right for a reader at any time.
  * 3. PHASE = DONE is stored before the lock is given back: what is in the
- *    entries is not stored any more. The marks are the thread's own still: JOINING
- *    becomes LIVE, LEAVING and PASSING are deferred, by `end` or by the burier; each block bears its mark
- *    until just that has been done with it.
+ *    entries is not stored any more. JOINING becomes LIVE before that, too: without the
+ *    lock another thread may unlink the block, and its tag is no longer ours to write. LEAVING
+ *    and PASSING blocks are nobody else's: they are deferred by `end`, or by the burier; each
+ *    bears its mark until just that has been done with it.
  * 4. PHASE = IDLE is stored last, when no mark is left.
  * 5. Marks are plain stores: a tag has one writer at a time (Heap, 1), and an
  *    audit that reads the old or the new value comes to the same.
@@ -197,17 +198,17 @@ export class Journal {
     }
     words[this.#work + PHASE] = DONE;
     this.#phase = DONE;
-  }
-
-  /** Cleans up: what joined is live, what left is deferred. */
-  end(): void {
-    const words = this.#words;
     const joined = this.#joined;
-    const left = this.#left;
     const joining = this.#heap.mark(JOINING);
     for (let i = 0; i < this.#joins; i++) {
       if (words[joined[i]] === joining) words[joined[i]] = LIVE;
     }
+  }
+
+  /** Cleans up: what left is deferred. */
+  end(): void {
+    const words = this.#words;
+    const left = this.#left;
     const leaving = this.#heap.mark(LEAVING);
     const passing = this.#heap.mark(PASSING);
     for (let i = 0; i < this.#leaves; i++) {

@@ -4,9 +4,11 @@ import { Rcu, type RcuHandle, type RcuOptions } from "../../mod.ts";
 import { assertListsQuickly } from "./_lists.ts";
 import { createDomain } from "../../src/_domain.ts";
 import {
+  HEADER_DEBUG,
   HEADER_DETECTOR,
   HEADER_MAX_READERS,
   layout,
+  POISONS,
 } from "../../src/_layout.ts";
 import { membershipOf } from "../../src/rcu.ts";
 import { ReaderTable } from "../../src/readers/_slots.ts";
@@ -88,7 +90,11 @@ export function layDomain<T extends Scene>(
     capacity: CAPACITY,
     maxReaders: 4,
     ...options,
+    debug: false,
   });
+  // Poison shows what is freed too early. What else debug mode writes down depends on how long it
+  // takes, so that no run would repeat itself.
+  if (options.debug) words[HEADER_DEBUG] = POISONS;
   new Int32Array(buffer).set(words);
   const { kind, version, id } = handle;
   const domain = { kind, version, id };
