@@ -28,7 +28,7 @@ export async function runInThread(
 ): Promise<Findings> {
   const url = import.meta.resolve("./_experiment_worker.ts");
   const worker = new Worker(url, { type: "module" });
-  introduce(worker);
+  using _introduction = introduce(worker);
   const { promise, resolve, reject } = Promise.withResolvers<Findings>();
   const giveUp = () =>
     reject(new Error(`Nothing happened for ${PATIENCE / 1000} s`));

@@ -76,15 +76,18 @@ export function spawn(module: string): Started {
  * The main thread's side: starts what a worker wants to have started.
  *
  * @param worker A worker of the main thread, whose first message this is.
+ * @returns Stops it.
  */
-export function introduce(worker: Worker): void {
+export function introduce(worker: Worker): Disposable {
   const { port1, port2 } = new MessageChannel();
   port1.onmessage = ({ data }: MessageEvent<Wanted>) => start(data);
   worker.postMessage({ starter: port2 } satisfies Introduction, [port2]);
+  return { [Symbol.dispose]: () => port1.close() };
 }
 
 function start({ module, port }: Wanted): void {
   const worker = new Worker(module, { type: "module" });
+  const introduction = introduce(worker);
   const tell = (heard: Heard) => port.postMessage(heard);
   worker.onmessage = ({ data }) => tell({ message: data });
   worker.onerror = (event) => {
@@ -94,7 +97,7 @@ function start({ module, port }: Wanted): void {
   port.onmessage = ({ data }: MessageEvent<Told>) => {
     if ("message" in data) return worker.postMessage(data.message);
     worker.terminate();
+    introduction[Symbol.dispose]();
     port.close();
   };
-  introduce(worker);
 }

@@ -179,6 +179,8 @@ export class Heap {
    * @param block The block, or 0 once it is on another list.
    */
   takeInHand(block: Address): void {
+    // Whoever has left shares these words with others that have, and dies of nothing any more.
+    if (this.#detached) return;
     const words = this.words;
     const hand = this.#work + HAND;
     if (words[hand] !== 0 && words[hand] !== block && block !== 0) {
@@ -522,12 +524,12 @@ export class Heap {
   #deposit(c: number, chain: Address): void {
     const words = this.words;
     const depot = this.#place.control + DEPOTS + c * LINE;
-    words[this.#work + CHAIN] = chain;
+    if (!this.#detached) words[this.#work + CHAIN] = chain;
     this.#lock(depot + DEPOT_LOCK);
     words[chain] = Atomics.load(words, depot + DEPOT_HEAD);
     Atomics.store(words, depot + DEPOT_HEAD, chain);
     // Under the lock: until it is given back, the chain can be found there.
-    words[this.#work + CHAIN] = 0;
+    if (!this.#detached) words[this.#work + CHAIN] = 0;
     Atomics.add(words, depot + DEPOT_CHAINS, 1);
     release(words, depot + DEPOT_LOCK);
   }
