@@ -79,10 +79,11 @@ export class Inquest {
   beginElsewhere(): void {
     const now = performance.now();
     const since = now - this.#begunElsewhere;
-    if (since > ELSEWHERE_FORGET) this.#interval = ELSEWHERE_INTERVAL;
-    else if (since < this.#interval) return;
+    if (since < this.#interval) return;
     // Most who are waited for are not dead but slow, and starting workers makes them slower.
-    else this.#interval *= 2;
+    this.#interval = since > ELSEWHERE_FORGET
+      ? ELSEWHERE_INTERVAL
+      : 2 * this.#interval;
     this.#begunElsewhere = now;
     const readers = this.#readers;
     let suspects = false;
