@@ -7,8 +7,10 @@ import { PROVABLE, ReaderTable } from "./readers/_slots.ts";
 
 /** Between two inquests of a thread, in ms. */
 const INTERVAL = 100;
-/** Between two undertakers that a thread starts, in ms. */
+/** Between the first two undertakers that a thread starts, in ms; twice that before each further one. */
 const ELSEWHERE_INTERVAL = 500;
+/** After so long without one, the next is the first again. */
+const ELSEWHERE_FORGET = 20_000;
 
 /** One thread's way to find out who has died. It need not be a member. */
 export class Inquest {
@@ -17,6 +19,7 @@ export class Inquest {
   #running = false;
   #begun = -Infinity;
   #begunElsewhere = -Infinity;
+  #interval = ELSEWHERE_INTERVAL;
 
   /** @param words The domain's words. */
   constructor(words: Int32Array) {
@@ -75,7 +78,12 @@ export class Inquest {
    */
   beginElsewhere(): void {
     const now = performance.now();
-    if (now - this.#begunElsewhere < ELSEWHERE_INTERVAL) return;
+    const since = now - this.#begunElsewhere;
+    if (since < this.#interval) return;
+    // Most who are waited for are not dead but slow, and starting workers makes them slower.
+    this.#interval = since > ELSEWHERE_FORGET
+      ? ELSEWHERE_INTERVAL
+      : 2 * this.#interval;
     this.#begunElsewhere = now;
     const readers = this.#readers;
     let suspects = false;

@@ -53,7 +53,7 @@ function lockName(words: Int32Array, life: number): string {
  *    process anyway. It is never proven dead, nor is any thread where there are no Web Locks.
  *
  * Measured on Deno 2.9.6: the request is in the queue at once; a thread that called
- * `self.close()`, or was ended by an error, is proven dead within 2 ms, one that
+ * `self.close()`, or was ended by an error, is proven dead within some ms, one that
  * was terminated when the turn that it is in ends.
  */
 export class Life {
