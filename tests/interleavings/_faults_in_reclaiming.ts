@@ -32,6 +32,7 @@ function handoverBase(): number {
 // As in src/callbacks/_handover.ts, whose own these are.
 const HEAD = 0;
 const COUNT = 1;
+const LOCK = 4;
 
 export const RECLAIMING_FAULTS = {
   // The reclaimer
@@ -69,20 +70,20 @@ export const RECLAIMING_FAULTS = {
     },
   },
 
-  "takes the stack by a load and a store": {
+  "lets two threads have the list at once": {
     scenarios: [
       "handover/two push: the reclaimer goes",
       "handover/somebody helps: the reclaimer goes",
     ],
     plant(heals) {
-      patchAtomic(heals, "exchange", (exchange, words, address, value) => {
-        if (address !== handoverBase() + HEAD) {
-          return exchange(words, address, value);
-        }
-        const old = Atomics.load(words, address);
-        Atomics.store(words, address, value);
-        return old;
-      });
+      patchAtomic(
+        heals,
+        "compareExchange",
+        (exchange, words, address, expected, value) =>
+          address === handoverBase() + LOCK
+            ? 0
+            : exchange(words, address, expected, value),
+      );
     },
   },
 
