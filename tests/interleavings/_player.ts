@@ -70,7 +70,8 @@ export interface Line {
  * store and a load of `Atomics`, so it is in order.
  *
  * 1. Without choices a thread goes on until it ends, is blocked or yields;
- *    then the next one that is ready does, counted upwards. If none is ready, the
+ *    then the next one that is ready does, counted upwards. If none is ready, who yields
+ *    tries once more, for it may not have seen yet what the others did last; then the
  *    sleeper whose timeout is due first wakes; that is counted as a rescue.
  * 2. A choice of the schedule has another thread go on at a step: one that is
  *    ready, or a sleeper, whose timeout then is up.
@@ -88,6 +89,8 @@ export class Player {
   #step = 0;
   #hash = 0;
   #nextAt = -1;
+  /** Whether it has yielded since another thread did something. */
+  #triedAgain = false;
 
   /**
    * @param board The board.
@@ -115,6 +118,7 @@ export class Player {
       if (i > LOOKS) wait(words, go, 0, 1000);
     }
     store(words, go, 0);
+    this.#triedAgain = false;
     this.#step = words[STEP];
     this.#hash = words[HASH];
     this.#nextAt = choiceAt(words, words[MADE])?.at ?? -1;
@@ -241,7 +245,9 @@ export class Player {
         first = thread;
       }
     }
-    if (first >= 0) return first;
+    const triesAgain = kind === YIELD && !this.#triedAgain;
+    if (triesAgain) this.#triedAgain = true;
+    if (first >= 0 && !triesAgain) return first;
     if (kind === YIELD) return this.me;
     const left = this.#unfinished();
     if (this.#words[threadWord(left, STATUS)] !== ENDED) {
