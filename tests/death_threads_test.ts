@@ -13,6 +13,17 @@ import {
 } from "./death/_threads.ts";
 import { until } from "./_workers.ts";
 
+/** Has a module checked that a blocked thread is going to start: that takes `deno test` seconds, once. */
+async function checkUndertaker({ memory }: Rcu): Promise<void> {
+  const url = new URL("../src/_undertaker_worker.ts", import.meta.url);
+  const worker = new Worker(url, { type: "module" });
+  await new Promise((resolve) => {
+    worker.onmessage = resolve;
+    worker.postMessage(memory.words);
+  });
+  worker.terminate();
+}
+
 Deno.test("an idle worker that is terminated is lost: its slot is free, its frees are done, its closures counted", async () => {
   using rcu = create();
   const lost: ReaderLostEvent[] = [];
@@ -66,6 +77,7 @@ Deno.test("a grace period ends when the thread in whose section it waits has die
 Deno.test("a thread that blocks without an event loop has another one ask, and goes on", async () => {
   using rcu = create();
   const cell = RcuCell.open(rcu, "cell", { value: u32, initial: 1 });
+  await checkUndertaker(rcu);
   using mortal = startMortal(rcu, "lock", 3);
   await mortal.reached(DYING);
   // It dies holding the lock or before it has it; either way nobody but a worker can ask.
