@@ -32,7 +32,7 @@ export function help(all: readonly Experiment[]): string {
 
 deno task report [--quick] [--only NAME[,NAME]] [--output FILE]
 
-  --quick        few rounds and short ones: two minutes in all
+  --quick        few rounds and short ones: a minute and a half
   --only NAMES   only these experiments
   --output FILE  where the page goes (default: ${OUTPUT})
   --help         this text
