@@ -1,7 +1,7 @@
 // Workers for tests: started from a module of this folder, asked by name, and proven to have ended.
 
 /** Longest wait for anything that a test waits for, in ms. Nothing is timed: this only ends a hang. */
-export const PATIENCE = 30_000;
+export const PATIENCE = 90_000;
 
 /** What a worker can be asked to do, by name. */
 // deno-lint-ignore no-explicit-any
