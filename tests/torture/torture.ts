@@ -4,7 +4,7 @@
  */
 import { parseArgs } from "@std/cli/parse-args";
 import { Progress } from "../../bench/_report.ts";
-import { PATIENCE, withWorkers } from "../_workers.ts";
+import { withWorkers } from "../_workers.ts";
 import { nameOf, type Outcome, report } from "./_report.ts";
 import { CREW, torture, WORKER } from "./_run.ts";
 import { CALLBACKS, DETECTORS, type Setting, settingsOf } from "./_settings.ts";
@@ -12,7 +12,7 @@ import { add, emptyTally, isBad } from "./_tally.ts";
 
 const SECONDS = 60;
 /** Longest turn of a setting, in ms. */
-const LONGEST_TURN = PATIENCE / 6;
+const LONGEST_TURN = 5_000;
 /** What a turn takes on top, about, in ms: the start and the end of its workers. */
 const AROUND_TURN = 500;
 
