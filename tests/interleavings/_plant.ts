@@ -1,6 +1,6 @@
 // Planting faults, and taking them back.
 
-import { Reader } from "../../src/readers/_reader.ts";
+import { type Instead, replaceMethod } from "../_plant.ts";
 
 /** A fault, and the scenarios in which each exploration must find it. */
 export interface Planted {
@@ -11,26 +11,14 @@ export interface Planted {
   plant(heals: DisposableStack): void;
 }
 
-// deno-lint-ignore no-explicit-any
-export type Method = (...args: any) => any;
-
-/** Replaces a method; the new one gets its object, the old one, and the arguments. */
+/** Replaces a method, and takes that back in the end; as {@linkcode replaceMethod}. */
 export function patch<T extends object, K extends keyof T>(
   heals: DisposableStack,
   target: T,
   name: K,
-  instead: T[K] extends Method ? (
-      self: T,
-      original: T[K],
-      ...args: Parameters<T[K]>
-    ) => ReturnType<T[K]>
-    : never,
+  instead: Instead<T, K>,
 ): void {
-  const original = target[name] as Method;
-  heals.defer(() => target[name] = original as T[K]);
-  target[name] = function (this: T, ...args: unknown[]) {
-    return (instead as Method)(this, original.bind(this), ...args);
-  } as T[K];
+  heals.defer(replaceMethod(target, name, instead));
 }
 
 /** Replaces a getter. */
@@ -68,12 +56,4 @@ export function patchAtomic(
     name,
     (_, original, ...args) => instead(original, ...args),
   );
-}
-
-/** Does something as if no section were open. */
-export function asIfOutside(reader: Reader, act: () => void): void {
-  const { depth } = reader;
-  reader.depth = 0;
-  act();
-  reader.depth = depth;
 }

@@ -9,41 +9,13 @@ import { TreeDetector } from "../../src/grace_periods/_tree.ts";
 import { LINE } from "../../src/memory/_size_classes.ts";
 import { Reader } from "../../src/readers/_reader.ts";
 import { ReaderTable } from "../../src/readers/_slots.ts";
+import { asIfOutside, replaceMethod } from "../_plant.ts";
 import type { Role } from "./_roles.ts";
 
 /** A fault, and which threads have it. */
 interface Planted {
   roles: readonly Role[];
   plant: () => void;
-}
-
-// deno-lint-ignore no-explicit-any
-type Method = (...args: any) => any;
-
-/** Replaces a method; the new one gets its object, the old one, and the arguments. */
-function patch<T, K extends keyof T>(
-  prototype: T,
-  name: K,
-  instead: T[K] extends Method ? (
-      self: T,
-      original: T[K],
-      ...args: Parameters<T[K]>
-    ) => ReturnType<T[K]>
-    : never,
-): void {
-  const original = prototype[name] as Method;
-  prototype[name] = function (this: T, ...args: unknown[]) {
-    return (instead as Method)(this, original.bind(this), ...args);
-  } as T[K];
-}
-
-/** Does something as if no section were open. */
-function asIfOutside<R>(reader: Reader, act: () => R): R {
-  const { depth } = reader;
-  reader.depth = 0;
-  const result = act();
-  reader.depth = depth;
-  return result;
 }
 
 /** The words of the domain that the thread joined last. */
@@ -72,17 +44,17 @@ export const FAULTS = {
         looking = false;
         return passed;
       };
-      patch(
+      replaceMethod(
         ReaderTable.prototype,
         "slot",
         (_, slot, index) => slot(looking && index === 1 ? 0 : index),
       );
-      patch(
+      replaceMethod(
         ScanDetector.prototype,
         "passed",
         (_, passed, sequence) => look(passed, sequence),
       );
-      patch(
+      replaceMethod(
         TreeDetector.prototype,
         "passed",
         (_, passed, sequence) => look(passed, sequence),
@@ -93,7 +65,7 @@ export const FAULTS = {
   "a quiescent state at the end of an inner section": {
     roles: ["reader"],
     plant() {
-      patch(Reader.prototype, "exit", (reader, exit) => {
+      replaceMethod(Reader.prototype, "exit", (reader, exit) => {
         exit();
         asIfOutside(reader, () => reader.checkQuiescentState());
       });
@@ -103,12 +75,12 @@ export const FAULTS = {
   "a quiescent state when leaf reads have used the budget up": {
     roles: ["reader"],
     plant() {
-      patch(Reader.prototype, "enter", (reader, enter) => {
+      replaceMethod(Reader.prototype, "enter", (reader, enter) => {
         const { budget, depth } = reader;
         enter();
         if (depth === 0) reader.budget = budget;
       });
-      patch(
+      replaceMethod(
         Reader.prototype,
         "refill",
         (reader, refill) => asIfOutside(reader, refill),
@@ -120,11 +92,11 @@ export const FAULTS = {
     roles: ["reader"],
     plant() {
       let current: Reader | undefined;
-      patch(Reader.prototype, "enter", (reader, enter) => {
+      replaceMethod(Reader.prototype, "enter", (reader, enter) => {
         current = reader;
         enter();
       });
-      patch(
+      replaceMethod(
         GracePeriods.prototype,
         "poll",
         (_, poll, cookie) =>
@@ -139,22 +111,30 @@ export const FAULTS = {
     roles: ["updater"],
     plant() {
       let begun: GracePeriodCookie | undefined;
-      patch(GracePeriods.prototype, "start", (_, start) => begun ?? start());
-      patch(Rcu.prototype, "assignPointer", (rcu, assign, pointer, value) => {
-        begun = undefined;
-        begun = rcu.startPoll();
-        // For readers to begin sections in between.
-        const { words } = rcu.memory;
-        Atomics.wait(words, pointer, Atomics.load(words, pointer), 1);
-        assign(pointer, value);
-      });
+      replaceMethod(
+        GracePeriods.prototype,
+        "start",
+        (_, start) => begun ?? start(),
+      );
+      replaceMethod(
+        Rcu.prototype,
+        "assignPointer",
+        (rcu, assign, pointer, value) => {
+          begun = undefined;
+          begun = rcu.startPoll();
+          // For readers to begin sections in between.
+          const { words } = rcu.memory;
+          Atomics.wait(words, pointer, Atomics.load(words, pointer), 1);
+          assign(pointer, value);
+        },
+      );
     },
   },
 
   "a period in progress that counts as a whole one": {
     roles: MOVERS,
     plant() {
-      patch(
+      replaceMethod(
         Sequence.prototype,
         "cookie",
         (sequence, cookie) =>
@@ -169,7 +149,7 @@ export const FAULTS = {
     roles: ["joiner"],
     plant() {
       const words = domainWords();
-      patch(ReaderTable.prototype, "register", (table, register) => {
+      replaceMethod(ReaderTable.prototype, "register", (table, register) => {
         const { count } = table;
         const record = register();
         Atomics.store(words(), table.slot(0) - LINE, count);
@@ -183,12 +163,12 @@ export const FAULTS = {
     plant() {
       const words = domainWords();
       let slot = 0;
-      patch(ReaderTable.prototype, "register", (table, register) => {
+      replaceMethod(ReaderTable.prototype, "register", (table, register) => {
         const record = register();
         slot = table.slot(record!.index);
         return record;
       });
-      patch(Reader.prototype, "goOnline", (_, goOnline) => {
+      replaceMethod(Reader.prototype, "goOnline", (_, goOnline) => {
         goOnline();
         Atomics.store(words(), slot, 0);
       });
@@ -199,12 +179,16 @@ export const FAULTS = {
     roles: ["updater"],
     plant() {
       let early = 0;
-      patch(Callbacks.prototype, "processCallbacks", (_, process, limited) => {
-        early = 1;
-        process(limited);
-        early = 0;
-      });
-      patch(
+      replaceMethod(
+        Callbacks.prototype,
+        "processCallbacks",
+        (_, process, limited) => {
+          early = 1;
+          process(limited);
+          early = 0;
+        },
+      );
+      replaceMethod(
         GracePeriods.prototype,
         "poll",
         (_, poll, cookie) => poll((cookie - early) as GracePeriodCookie),
