@@ -2,7 +2,6 @@
 
 import type { Address } from "../memory/arena.ts";
 import { refuseKey } from "../memory/_refusal.ts";
-import { noteWrite } from "./_own_writes.ts";
 import {
   bucketsFor,
   FORWARDED,
@@ -20,11 +19,8 @@ import {
   type Table,
   tableWords,
   VALUE,
-  WATCHED,
-  WATCHERS,
 } from "./_table.ts";
 import type { Values } from "./_values.ts";
-import { announceChange } from "./_watch.ts";
 
 /**
  * A table that no reader can find yet. Plain stores suffice: what publishes it
@@ -158,8 +154,7 @@ export class Builder<K, V> {
     }
     journal.end();
     table.unpin();
-    announceChange(table.words, header + WATCHERS, header + WATCHED);
-    noteWrite(membership, header, undefined);
+    table.noteWrite(undefined);
     membership.afterUpdate();
   }
 

@@ -4,6 +4,8 @@ import type { Membership } from "../_membership.ts";
 import type { Address } from "../memory/arena.ts";
 import { BlockKeyCodec, mix, show, WordCodec } from "../memory/_codec.ts";
 import type { KeyCodec } from "../memory/codec.ts";
+import { noteWrite } from "./_own_writes.ts";
+import { announceChange } from "./_watch.ts";
 
 // The map's header: two lines, then a line a stripe, then, with string keys, the versions.
 /** The current table. */
@@ -369,6 +371,18 @@ export class Table<K> {
    */
   nextStamp(): number {
     return Atomics.add(this.words, this.header + STAMPS, 1);
+  }
+
+  /**
+   * Tells whoever wants to know that there has been a write: watchers, and updates of this thread
+   * that try again.
+   *
+   * @param key The key as it is compared, or `undefined` for all that there are.
+   */
+  noteWrite(key: unknown): void {
+    const { header, membership, words } = this;
+    announceChange(words, header + WATCHERS, header + WATCHED);
+    noteWrite(membership, header, key);
   }
 
   /** Entries of all stripes. */

@@ -5,7 +5,9 @@ import type { Address } from "../memory/arena.ts";
 import type { BlockKeyCodec, WordCodec } from "../memory/_codec.ts";
 import type { KeyCodec } from "../memory/codec.ts";
 import { journalWords } from "../memory/_journal.ts";
+import { noteWrite } from "./_own_writes.ts";
 import { keyCodec } from "./_table.ts";
+import { announceChange } from "./_watch.ts";
 
 // The map's header: a line for readers, a line for writers, a line for the stamps.
 /** The current tree. */
@@ -311,6 +313,18 @@ export class Tree<K> {
    */
   nextStamp(): number {
     return Atomics.add(this.words, this.header + STAMPS, 1);
+  }
+
+  /**
+   * Tells whoever wants to know that there has been a write: watchers, and updates of this thread
+   * that try again.
+   *
+   * @param key The key as it is compared, or `undefined` for all that there are.
+   */
+  noteWrite(key: unknown): void {
+    const { header, membership, words } = this;
+    announceChange(words, header + WATCHERS, header + WATCHED);
+    noteWrite(membership, header, key);
   }
 
   /** Entries. */

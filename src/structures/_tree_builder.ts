@@ -2,7 +2,6 @@
 
 import type { Address } from "../memory/arena.ts";
 import { refuseKey } from "../memory/_refusal.ts";
-import { noteWrite } from "./_own_writes.ts";
 import {
   KEY,
   LEFT,
@@ -18,11 +17,8 @@ import {
   TREE,
   type Tree,
   VALUE,
-  WATCHED,
-  WATCHERS,
 } from "./_tree.ts";
 import type { Values } from "./_values.ts";
-import { announceChange } from "./_watch.ts";
 
 /** A node that is not in a tree yet. */
 interface Entry {
@@ -118,8 +114,7 @@ export class TreeBuilder<K, V> {
     }
     journal.end();
     tree.unpin();
-    announceChange(words, header + WATCHERS, header + WATCHED);
-    noteWrite(membership, header, undefined);
+    tree.noteWrite(undefined);
     membership.afterUpdate();
   }
 
@@ -192,8 +187,7 @@ export function emptyTree<K, V>(tree: Tree<K>, values: Values<V>): void {
     membership.unlock(header + LOCK);
   }
   journal.end();
-  announceChange(words, header + WATCHERS, header + WATCHED);
-  noteWrite(membership, header, undefined);
+  tree.noteWrite(undefined);
   membership.afterUpdate();
 }
 

@@ -2,7 +2,6 @@
 
 import type { Membership } from "../_membership.ts";
 import type { Address } from "../memory/arena.ts";
-import { noteWrite } from "./_own_writes.ts";
 import { Reserve, reserveUnderLock, Shortage } from "./_reserve.ts";
 import {
   JOURNAL,
@@ -20,13 +19,10 @@ import {
   TREE,
   type Tree,
   VALUE,
-  WATCHED,
-  WATCHERS,
 } from "./_tree.ts";
 import { keyOf } from "./_table.ts";
 import { Path } from "./_tree_path.ts";
 import type { Values } from "./_values.ts";
-import { announceChange } from "./_watch.ts";
 import type { Expected } from "./_writer.ts";
 
 /**
@@ -87,7 +83,7 @@ export class TreeWriter<K, V> {
       throw error;
     }
     if (!done) this.#values.discard(value);
-    else this.#note(probe);
+    else this.#tree.noteWrite(keyOf(probe));
     this.#membership.afterUpdate();
     return done;
   }
@@ -101,17 +97,10 @@ export class TreeWriter<K, V> {
   delete(probe: Probe): boolean {
     const deleted = this.#run(() => this.#delete(probe));
     if (deleted) {
-      this.#note(probe);
+      this.#tree.noteWrite(keyOf(probe));
       this.#membership.afterUpdate();
     }
     return deleted;
-  }
-
-  /** Tells whoever wants to know that there has been a write. */
-  #note(probe: Probe): void {
-    const { header, words } = this.#tree;
-    announceChange(words, header + WATCHERS, header + WATCHED);
-    noteWrite(this.#membership, header, keyOf(probe));
   }
 
   /** Does something under the lock, again and again until there are enough blocks for it. */

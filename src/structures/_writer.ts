@@ -1,7 +1,6 @@
 // What writers do to a table under a stripe's lock.
 
 import type { Address } from "../memory/arena.ts";
-import { noteWrite } from "./_own_writes.ts";
 import { Resizer } from "./_resizer.ts";
 import {
   HEADS,
@@ -13,11 +12,8 @@ import {
   STRIPE_LOCK,
   type Table,
   VALUE,
-  WATCHED,
-  WATCHERS,
 } from "./_table.ts";
 import type { Values } from "./_values.ts";
-import { announceChange } from "./_watch.ts";
 
 /** What a conditional write expects to find. */
 export interface Expected {
@@ -70,18 +66,11 @@ export class Writer<K, V> {
     }
     if (result !== INSERTED && node !== 0) heap.free(node);
     if (result === UNEXPECTED) this.#values.discard(value);
-    else this.#note(probe);
+    else table.noteWrite(keyOf(probe));
     // The last thing: a callback may close the membership, and the update has been made.
     if (result === INSERTED) this.#resizer.check(stripe);
     table.membership.afterUpdate();
     return result !== UNEXPECTED;
-  }
-
-  /** Tells whoever wants to know that there has been a write. */
-  #note(probe: Probe): void {
-    const { header, membership } = this.#table;
-    announceChange(this.#words, header + WATCHERS, header + WATCHED);
-    noteWrite(membership, header, keyOf(probe));
   }
 
   #tryPut(
@@ -201,7 +190,7 @@ export class Writer<K, V> {
       membership.unlock(stripe + STRIPE_LOCK);
     }
     if (deleted) {
-      this.#note(probe);
+      table.noteWrite(keyOf(probe));
       // In this order, as in `put`.
       this.#resizer.check(stripe);
       membership.afterUpdate();
