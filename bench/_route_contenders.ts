@@ -34,6 +34,7 @@ import {
   SETTINGS,
   type World,
 } from "./_route_world.ts";
+import { LEAF_READ } from "../src/readers/_reader.ts";
 
 // All flows are those of one host, as in 2002: their packets differ by destination alone.
 const SOURCE = 0x0a00_0001;
@@ -102,7 +103,7 @@ function rcuRoutes(cache: RouteCache, table: RouteTable): Routes {
     // Line by line what `RouteCache.lookupFields` is but for the call of `#miss`.
     search(destination) {
       table.countLookup();
-      if (--reader.budget < 0) {
+      if ((reader.budget -= LEAF_READ) < 0) {
         table.lookAtClock();
         reader.refill();
       }

@@ -20,7 +20,7 @@ import { OBITUARY_WORDS } from "./readers/_obituaries.ts";
 import { readerTableWords } from "./readers/_slots.ts";
 
 /** Changes with every change of what lies where. */
-export const LAYOUT_VERSION = 3;
+export const LAYOUT_VERSION = 4;
 /** What the first used word of a domain's buffer holds: "RCU1". */
 export const MAGIC = 0x52435531;
 

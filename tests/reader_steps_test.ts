@@ -2,7 +2,12 @@
 
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import { spy, stub } from "@std/testing/mock";
-import { heldAcrossAwait, Reader } from "../src/readers/_reader.ts";
+import {
+  heldAcrossAwait,
+  LEAF_READ,
+  Reader,
+  UNUSUAL,
+} from "../src/readers/_reader.ts";
 import { OpenSection } from "../src/readers/section.ts";
 
 const SLOT = 16;
@@ -47,7 +52,7 @@ Deno.test("the first section of a turn announces the thread, the others touch no
 Deno.test("a leaf read costs nothing but a countdown, and announces the thread if it is offline", async () => {
   const { reader, words, announced } = setUp();
   const read = () => {
-    if (--reader.budget < 0) reader.refill();
+    if ((reader.budget -= LEAF_READ) < 0) reader.refill();
   };
   using stores = spy(Atomics, "store");
   using loads = spy(Atomics, "load");
@@ -67,9 +72,11 @@ Deno.test("leaf reads inside a section count for nothing, however many there are
   const { reader, words } = setUp();
   reader.enter();
   words[SEQUENCE] = 3;
+  assert((reader.budget & UNUSUAL) !== 0, "a section is seen in the budget");
   reader.budget = -1;
   reader.refill();
   assert(reader.budget > 1_000_000);
+  assert((reader.budget & UNUSUAL) !== 0, "after a refill, too");
   assertEquals(words[SLOT], 1);
   reader.exit();
   reader.goOffline();

@@ -4,10 +4,14 @@ import type { Address } from "../memory/arena.ts";
 import { probeStack } from "../sync/_stack.ts";
 import { isInsideSynchronousCode } from "./_turn.ts";
 
-/** Outermost sections between two looks at the sequence. */
-const BUDGET = 256;
-/** The budget inside a section: leaf reads in it count for nothing. */
-const UNLIMITED = 2 ** 30;
+/** What a leaf read, like an outermost section, takes of the budget. */
+export const LEAF_READ = 2;
+/** The bits of which none is set in a budget that is not used up while no section is open. */
+export const UNUSUAL = -(2 ** 31) + 1;
+/** As many as there are between two looks at the sequence. */
+const BUDGET = 256 * LEAF_READ;
+/** The budget inside a section: leaf reads in it count for nothing. It alone is odd. */
+const UNLIMITED = 2 ** 30 + 1;
 
 /**
  * The read side of one thread, with automatic quiescent states.
@@ -46,10 +50,12 @@ export class Reader {
   /** Whether the slot is other than 0. */
   online = false;
   /**
-   * Outermost sections until the next look at the sequence; 0 while offline. A
-   * *leaf read* is a section that runs no code but its structure's own, and costs one countdown:
-   * `if (--reader.budget < 0) reader.refill();` before its first load, and nothing
-   * behind its last.
+   * Outermost sections until the next look at the sequence, times {@linkcode LEAF_READ}; at most 0
+   * while offline; odd while a section is open. A *leaf read* is a section that runs no code but
+   * its structure's own, and costs one countdown:
+   * `if ((reader.budget -= LEAF_READ) < 0) reader.refill();` before its first load, and nothing
+   * behind its last. One that does not look inside a section for what it finds outside tells both
+   * by one test of the {@linkcode UNUSUAL} bits.
    */
   budget = 0;
   /** Counts outermost sections: tells one from the next. */
@@ -92,7 +98,7 @@ export class Reader {
   /** Closes a section. */
   exit(): void {
     if (--this.depth !== 0) return;
-    this.budget = this.#left - 1;
+    this.budget = this.#left - LEAF_READ;
     if (this.budget <= 0) this.checkQuiescentState();
   }
 
@@ -207,7 +213,7 @@ export class Reader {
     // Going offline would let a grace period reclaim what the section holds: the section keeps
     // its protection, and its end takes the thread offline.
     this.#leavesAtExit = true;
-    this.#left = 1;
+    this.#left = LEAF_READ;
     if (isInsideSynchronousCode()) return;
     this.#held = true;
     this.onHeldAcrossAwait(heldAcrossAwait());

@@ -28,6 +28,7 @@ import {
   UPDATED,
 } from "./_neighbor_layout.ts";
 import { TICK, ticksSince } from "./_route_clock.ts";
+import { LEAF_READ } from "../readers/_reader.ts";
 
 /** Between the thresholds, forced collections are at least this far apart, in ticks. */
 export const FLUSH_PAUSE: number = 5_000 / TICK;
@@ -165,7 +166,7 @@ export class NeighborCollector {
   #hasCandidate(bucket: number, now: number, age: number): boolean {
     const { reader } = this.#membership;
     const words = this.#words;
-    if (--reader.budget < 0) reader.refill();
+    if ((reader.budget -= LEAF_READ) < 0) reader.refill();
     let node = words[words[this.#header + CHAINS] + bucket];
     while (
       node !== 0 &&

@@ -31,6 +31,7 @@ import {
 } from "./_neighbor_layout.ts";
 import { type Clock, ticksOf } from "./_route_clock.ts";
 import { hashWords } from "./_route_hash.ts";
+import { LEAF_READ } from "../readers/_reader.ts";
 
 /**
  * One thread's view of a neighbour table.
@@ -105,7 +106,7 @@ export class NeighborStore {
    */
   hold(address: number, link: number, now: number): Address {
     const { reader } = this.membership;
-    if (--reader.budget < 0) reader.refill();
+    if ((reader.budget -= LEAF_READ) < 0) reader.refill();
     const found = this.find(address, link);
     if (found !== 0 && this.#tryHold(found)) return found;
     return this.#make(address, link, now);
@@ -336,7 +337,7 @@ export class NeighborStore {
    */
   peek(address: number, link: number): Neighbor | undefined {
     const { reader } = this.membership;
-    if (--reader.budget < 0) reader.refill();
+    if ((reader.budget -= LEAF_READ) < 0) reader.refill();
     const node = this.find(address, link);
     return node === 0 ? undefined : this.read(node);
   }
@@ -350,7 +351,7 @@ export class NeighborStore {
   readHeld(node: Address): Neighbor {
     const { reader } = this.membership;
     // The entry stays, but what is known of it may be replaced.
-    if (--reader.budget < 0) reader.refill();
+    if ((reader.budget -= LEAF_READ) < 0) reader.refill();
     return this.read(node);
   }
 
@@ -364,7 +365,7 @@ export class NeighborStore {
     const words = this.#words;
     const all: Neighbor[] = [];
     for (let bucket = 0; bucket <= this.#mask; bucket++) {
-      if (--reader.budget < 0) reader.refill();
+      if ((reader.budget -= LEAF_READ) < 0) reader.refill();
       let node = words[this.#chains + bucket];
       for (; node !== 0; node = words[node + NEXT]) all.push(this.read(node));
     }

@@ -26,10 +26,12 @@ import {
 import { hasRoute } from "./_route_words.ts";
 import * as layout from "./_route_layout.ts";
 import { RouteWriter } from "./_route_writer.ts";
+import * as reading from "../readers/_reader.ts";
 
 // Copies for the hot path, as in RcuMap: constants of the same module are folded.
 const { DESTINATION, GENERATION, INTERFACE, LAST_USE, NEXT, SOURCE, TOS } =
   layout;
+const { LEAF_READ } = reading;
 
 /** Lookups of a thread between two looks at the clock. */
 const LOOKUPS_PER_LOOK = 128;
@@ -276,7 +278,7 @@ export class RouteTable {
    */
   isOutdated(entry: Address): boolean {
     const { membership: { reader }, words } = this;
-    if (--reader.budget < 0) reader.refill();
+    if ((reader.budget -= LEAF_READ) < 0) reader.refill();
     return Atomics.load(words, entry + GENERATION) !==
         Atomics.load(words, this._generation) && this.#isMoved(entry);
   }

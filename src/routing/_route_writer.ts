@@ -32,6 +32,7 @@ import {
 import { hasRoute, writeRoute } from "./_route_words.ts";
 import type { RouteTable } from "./_route_table.ts";
 import type { Route, RouteFields } from "./route.ts";
+import { LEAF_READ } from "../readers/_reader.ts";
 
 /** A route that the Fib has just given, and what the cache wants to know of it. */
 export interface FreshRoute {
@@ -82,7 +83,7 @@ export class RouteWriter {
     const table = this.#table;
     const words = this.#words;
     const { reader } = table.membership;
-    if (--reader.budget < 0) reader.refill();
+    if ((reader.budget -= LEAF_READ) < 0) reader.refill();
     // Acquire: before the loads of the lookup (5), which are plain.
     const generation = Atomics.load(words, table.fib.generationAddress);
     const number = table.fib.lookupRoute(destination);

@@ -5,6 +5,7 @@ import type { Membership } from "../_membership.ts";
 import type { Address } from "../memory/arena.ts";
 import { show } from "../memory/_codec.ts";
 import type { Reader } from "../readers/_reader.ts";
+import * as reading from "../readers/_reader.ts";
 import { membershipOf, type Rcu } from "../rcu.ts";
 import { hideFields } from "../structures/_hide.ts";
 import { probeStack } from "../sync/_stack.ts";
@@ -34,6 +35,9 @@ import { openRouteTable } from "./_route_open.ts";
 import { type RouteResult, RouteResults } from "./_route_results.ts";
 import type { RouteTable } from "./_route_table.ts";
 import type { FreshRoute } from "./_route_writer.ts";
+
+// A copy for the hot path, as in RcuMap.
+const { LEAF_READ } = reading;
 
 export type { RouteResult } from "./_route_results.ts";
 
@@ -440,7 +444,7 @@ export class RouteCache {
     const reader = this._reader;
     const table = this._table;
     table.countLookup();
-    if (--reader.budget < 0) {
+    if ((reader.budget -= LEAF_READ) < 0) {
       table.lookAtClock();
       reader.refill();
     }
@@ -527,7 +531,7 @@ export class RouteCache {
     probeStack();
     while (true) {
       table.countLookup();
-      if (--reader.budget < 0) {
+      if ((reader.budget -= LEAF_READ) < 0) {
         table.lookAtClock();
         reader.refill();
       }

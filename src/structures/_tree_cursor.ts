@@ -2,6 +2,7 @@
 
 import type { Address } from "../memory/arena.ts";
 import { LEFT, type Probe, type Tree } from "./_tree.ts";
+import { LEAF_READ } from "../readers/_reader.ts";
 
 /**
  * Visits keys in ascending order: each at most once, and each that is there all
@@ -27,7 +28,7 @@ export function* ascend<K, T>(
   const { reader } = tree.membership;
   let last = from;
   for (let behind = false;; behind = true) {
-    if (--reader.budget < 0) reader.refill();
+    if ((reader.budget -= LEAF_READ) < 0) reader.refill();
     const node = last === undefined ? tree.end(LEFT) : tree.from(last, behind);
     if (node === 0) return;
     if (to !== undefined && tree.compare(node, to) >= 0) return;

@@ -9,9 +9,11 @@ import {
 } from "../_arguments.ts";
 import type { Membership } from "../_membership.ts";
 import type { Address } from "../memory/arena.ts";
-import { mix, show, WordCodec } from "../memory/_codec.ts";
+import { show, WordCodec } from "../memory/_codec.ts";
+import * as codec from "../memory/_codec.ts";
 import type { Codec, KeyCodec } from "../memory/codec.ts";
 import type { Reader } from "../readers/_reader.ts";
+import * as reading from "../readers/_reader.ts";
 import { RcuMemoryError } from "../memory/errors.ts";
 import { refuseKey } from "../memory/_refusal.ts";
 import { equalsAscii, hashAscii, isAscii } from "../memory/_text.ts";
@@ -47,6 +49,8 @@ import { type Expected, Writer } from "./_writer.ts";
 // Copies for the hot path: an engine folds a constant of the same module into the code, but loads
 // one of another module at each use (measured: 11.1 against 9.1 ns a `get`).
 const { HEADS, KEY, MASK, NEXT, NODE_WORDS, SUCCESSOR, TABLE, VALUE } = layout;
+const { LEAF_READ, UNUSUAL } = reading;
+const { mix } = codec;
 
 /** A byte order mark is part of a key like anything else. */
 const utf8 = new TextDecoder("utf-8", { ignoreBOM: true });
@@ -306,13 +310,15 @@ export class RcuMap<K, V, View = V> implements Iterable<[K, V]> {
     );
   }
 
-  /** `Table.find` for keys that are words, without a probe. */
+  /** A leaf read, or part of one: `Table.find` for keys that are words, without a probe. */
   #findWord(word: number): Address {
     const words = this._words;
     const hash = mix(word ^ this._seed);
-    let table = this._reader.depth === 0
+    const budget = this._reader.budget -= LEAF_READ;
+    // One test for what is rare, both of it: measured 2 % of the whole. The dependent load.
+    let table = (budget & UNUSUAL) === 0
       ? words[this._header + TABLE]
-      : this._table.root();
+      : this.#rootFor(budget);
     while (true) {
       let node = words[table + HEADS + (hash & words[table + MASK])];
       while (node > 0) {
@@ -324,17 +330,21 @@ export class RcuMap<K, V, View = V> implements Iterable<[K, V]> {
     }
   }
 
+  /** The table to start from, if the budget is used up or a section is open. */
+  #rootFor(budget: number): Address {
+    if (budget < 0) this._reader.refill();
+    return this._table.root();
+  }
+
   /** Finds a node, as a leaf read or part of one. */
   #find(key: K): Address {
-    const reader = this._reader;
     if (this._wordKey !== undefined) {
-      const word = this._wordKey.toWord(key);
-      if (--reader.budget < 0) reader.refill();
-      return this.#findWord(word);
+      return this.#findWord(this._wordKey.toWord(key));
     }
+    const reader = this._reader;
     // First: a caller's object may run code when it is looked at.
     const probe = this._table.probe(key);
-    if (--reader.budget < 0) reader.refill();
+    if ((reader.budget -= LEAF_READ) < 0) reader.refill();
     return this._table.find(this._table.root(), probe);
   }
 
@@ -816,8 +826,6 @@ export class RcuMap<K, V, View = V> implements Iterable<[K, V]> {
     class WordMap<K, V, View> extends RcuMap<K, V, View> {
       override get(key: K): V | undefined {
         const word = this._wordKey!.toWord(key);
-        const reader = this._reader;
-        if (--reader.budget < 0) reader.refill();
         let value: V | undefined;
         const node = this.#findWord(word);
         if (node !== 0) {
@@ -830,8 +838,6 @@ export class RcuMap<K, V, View = V> implements Iterable<[K, V]> {
     class WordKeyMap<K, V, View> extends RcuMap<K, V, View> {
       override get(key: K): V | undefined {
         const word = this._wordKey!.toWord(key);
-        const reader = this._reader;
-        if (--reader.budget < 0) reader.refill();
         let value: V | undefined;
         const node = this.#findWord(word);
         if (node !== 0) value = this._values.load(this._words[node + VALUE]);
@@ -863,9 +869,12 @@ export class RcuMap<K, V, View = V> implements Iterable<[K, V]> {
 
       override get(key: K): V | undefined {
         const reader = this._reader;
-        if (reader.depth !== 0) return super.get(key);
+        const budget = reader.budget -= LEAF_READ;
         // A key needs no conversion: what is no string is refused before anything is looked at.
-        if (--reader.budget < 0) reader.refill();
+        if ((budget & UNUSUAL) !== 0) {
+          if (reader.depth !== 0) return super.get(key);
+          reader.refill();
+        }
         let what: unknown;
         // Plain is enough: if it returns an old number, the section began before the change.
         if (this._words[this._changes] === this._seen) {
@@ -891,7 +900,7 @@ export class RcuMap<K, V, View = V> implements Iterable<[K, V]> {
         // Copied, for decoders refuse shared memory.
         if (!isAscii(key)) return this.get(utf8.decode(key.slice()) as K);
         const reader = this._reader;
-        if (--reader.budget < 0) reader.refill();
+        if ((reader.budget -= LEAF_READ) < 0) reader.refill();
         const node = this.#findAscii(key);
         return node === 0 ? undefined : this.#valueOf(node);
       }

@@ -14,6 +14,7 @@ import type { Codec, KeyCodec } from "../memory/codec.ts";
 import { RcuMemoryError } from "../memory/errors.ts";
 import { refuseKey } from "../memory/_refusal.ts";
 import type { Reader } from "../readers/_reader.ts";
+import * as reading from "../readers/_reader.ts";
 import { membershipOf, type Rcu } from "../rcu.ts";
 import { probeStack } from "../sync/_stack.ts";
 import { hideFields } from "./_hide.ts";
@@ -36,6 +37,9 @@ import { TreeWriter } from "./_tree_writer.ts";
 import { Values } from "./_values.ts";
 import { Watch } from "./_watch.ts";
 import type { Expected } from "./_writer.ts";
+
+// A copy for the hot path, as in RcuMap.
+const { LEAF_READ, UNUSUAL } = reading;
 
 // Copies for the hot path: an engine folds a constant of the same module into the code, but loads
 // one of another module at each use.
@@ -256,12 +260,14 @@ export class RcuSortedMap<K, V, View = V> implements Iterable<[K, V]> {
     return node === 0 ? undefined : this.#valueOf(node);
   }
 
-  /** `Tree.find` for keys that are words, without a probe. */
+  /** A leaf read, or part of one: `Tree.find` for keys that are words, without a probe. */
   #findWord(word: number): Address {
     const words = this._words;
-    const tree = this._reader.depth === 0
+    const budget = this._reader.budget -= LEAF_READ;
+    // As in RcuMap. The dependent load.
+    const tree = (budget & UNUSUAL) === 0
       ? words[this._header + TREE]
-      : this._tree.tree();
+      : this.#treeFor(budget);
     let node = words[tree + ROOT];
     while (node !== 0) {
       const at = words[node + KEY];
@@ -273,17 +279,21 @@ export class RcuSortedMap<K, V, View = V> implements Iterable<[K, V]> {
     return 0;
   }
 
+  /** The tree to search, if the budget is used up or a section is open. */
+  #treeFor(budget: number): Address {
+    if (budget < 0) this._reader.refill();
+    return this._tree.tree();
+  }
+
   /** Finds a node, as a leaf read or part of one. */
   #find(key: K): Address {
-    const reader = this._reader;
     if (this._wordKey !== undefined) {
-      const word = this._wordKey.toWord(key) ^ this._bias;
-      if (--reader.budget < 0) reader.refill();
-      return this.#findWord(word);
+      return this.#findWord(this._wordKey.toWord(key) ^ this._bias);
     }
+    const reader = this._reader;
     // First: a caller's object may run code when it is looked at.
     const probe = this._tree.probe(key);
-    if (--reader.budget < 0) reader.refill();
+    if ((reader.budget -= LEAF_READ) < 0) reader.refill();
     return this._tree.find(this._tree.tree(), probe);
   }
 
@@ -653,7 +663,7 @@ export class RcuSortedMap<K, V, View = V> implements Iterable<[K, V]> {
    */
   first(): [K, V] | undefined {
     const reader = this._reader;
-    if (--reader.budget < 0) reader.refill();
+    if ((reader.budget -= LEAF_READ) < 0) reader.refill();
     return this.#entryOf(this._tree.end(LEFT));
   }
 
@@ -676,7 +686,7 @@ export class RcuSortedMap<K, V, View = V> implements Iterable<[K, V]> {
    */
   last(): [K, V] | undefined {
     const reader = this._reader;
-    if (--reader.budget < 0) reader.refill();
+    if ((reader.budget -= LEAF_READ) < 0) reader.refill();
     return this.#entryOf(this._tree.end(RIGHT));
   }
 
@@ -704,7 +714,7 @@ export class RcuSortedMap<K, V, View = V> implements Iterable<[K, V]> {
   floor(key: K): [K, V] | undefined {
     const probe = this._tree.probe(key);
     const reader = this._reader;
-    if (--reader.budget < 0) reader.refill();
+    if ((reader.budget -= LEAF_READ) < 0) reader.refill();
     return this.#entryOf(this._tree.upTo(probe));
   }
 
@@ -732,7 +742,7 @@ export class RcuSortedMap<K, V, View = V> implements Iterable<[K, V]> {
   ceiling(key: K): [K, V] | undefined {
     const probe = this._tree.probe(key);
     const reader = this._reader;
-    if (--reader.budget < 0) reader.refill();
+    if ((reader.budget -= LEAF_READ) < 0) reader.refill();
     return this.#entryOf(this._tree.from(probe, false));
   }
 
@@ -903,8 +913,6 @@ export class RcuSortedMap<K, V, View = V> implements Iterable<[K, V]> {
     class WordMap<K, V, View> extends RcuSortedMap<K, V, View> {
       override get(key: K): V | undefined {
         const word = this._wordKey!.toWord(key) ^ this._bias;
-        const reader = this._reader;
-        if (--reader.budget < 0) reader.refill();
         let value: V | undefined;
         const node = this.#findWord(word);
         if (node !== 0) {
@@ -917,8 +925,6 @@ export class RcuSortedMap<K, V, View = V> implements Iterable<[K, V]> {
     class WordKeyMap<K, V, View> extends RcuSortedMap<K, V, View> {
       override get(key: K): V | undefined {
         const word = this._wordKey!.toWord(key) ^ this._bias;
-        const reader = this._reader;
-        if (--reader.budget < 0) reader.refill();
         let value: V | undefined;
         const node = this.#findWord(word);
         if (node !== 0) value = this._values.load(this._words[node + VALUE]);
