@@ -1,5 +1,11 @@
 /** Defers frees in a thread whose costs are measured. */
-import { type CallbackPolicy, Rcu, type RcuOptions } from "../mod.ts";
+import { setImmediate } from "node:timers";
+import {
+  type CallbackPolicy,
+  Rcu,
+  type RcuOptions,
+  runReclaimer,
+} from "../mod.ts";
 import {
   type Cost,
   costsSince,
@@ -19,11 +25,16 @@ export interface Measured {
   costs: Cost[];
   self: number;
   inner: number;
+  /** Bytes that were live before and afterwards, and those that are still deferred. */
+  memory: { before: number; after: number; deferred: number };
 }
 
-export function deferFrees(
+/** Frees between two turns of the event loop, in which a reclaimer has its own. */
+const BATCH = 200;
+
+export async function deferFrees(
   { detector, callbacks, frees }: Deferring,
-): Measured {
+): Promise<Measured> {
   const shared = createCosts();
   const publish = instrument(shared);
   const nothing = new Float64Array(shared).slice();
@@ -33,12 +44,27 @@ export function deferFrees(
     callbacks,
     reclaimer: "none",
   });
+  const before = rcu.memory.audit().live;
+  const end = new AbortController();
+  const { signal } = end;
+  const reclaimer = callbacks.mode === "offloaded"
+    ? runReclaimer(rcu.handle, { signal })
+    : undefined;
   for (let i = 0; i < frees; i++) {
     rcu.read(() => {});
     rcu.deferFree(rcu.memory.allocate(4));
+    if (i % BATCH === 0) await new Promise(setImmediate);
   }
-  rcu.barrierSync();
+  await rcu.barrier();
   publish();
+  end.abort();
+  await reclaimer;
   const [self, inner] = nothing.slice(-2);
-  return { costs: costsSince([shared], [nothing]), self, inner };
+  const { live: after, deferred } = rcu.memory.audit();
+  return {
+    costs: costsSince([shared], [nothing]),
+    self,
+    inner,
+    memory: { before, after, deferred },
+  };
 }

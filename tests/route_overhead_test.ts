@@ -18,7 +18,10 @@ function measure(
 for (const detector of ["scan", "classic", "tree"] as const) {
   for (const mode of ["immediate", "throttled", "offloaded"] as const) {
     Deno.test(`every call of RCU's own functions is counted, ${detector} and ${mode}`, async () => {
-      const { costs } = await measure({ detector, callbacks: { mode } });
+      const { costs, memory } = await measure({
+        detector,
+        callbacks: { mode },
+      });
       const calls = Object.fromEntries(
         ROW_NAMES.map((name, row) => [name, costs[row].calls]),
       );
@@ -35,7 +38,10 @@ for (const detector of ["scan", "classic", "tree"] as const) {
           "report, of the detector",
         ]
       ) assertGreater(calls[name], 0, name);
+      if (mode === "offloaded") assertGreater(calls["handing over"], 0);
       for (const { ms } of costs) assert(ms >= 0);
+      // What is timed gets all of its arguments: no block is on two lists, none is forgotten.
+      assertEquals(memory, { ...memory, after: memory.before, deferred: 0 });
     });
   }
 }
