@@ -25,6 +25,7 @@ export { Rcu } from "./src/rcu.ts";
 export type {
   AttachOptions,
   BarrierOptions,
+  ConnectOptions,
   RcuHandle,
   RcuOptions,
   SynchronizeOptions,
@@ -36,6 +37,7 @@ export {
 } from "./src/reader_lost.ts";
 export { type ReclaimerOptions, runReclaimer } from "./src/reclaimer.ts";
 export type { RcuStats, ReaderStats } from "./src/stats.ts";
+export { top, type TopOptions } from "./src/top.ts";
 export type { ReadSection } from "./src/readers/section.ts";
 export type { CallbackPolicy } from "./src/callbacks/policy.ts";
 export type { GracePeriodCookie } from "./src/grace_periods/cookie.ts";

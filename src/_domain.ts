@@ -1,12 +1,6 @@
 // Creating a domain's buffer, and checking one that another thread created.
 
-import {
-  checkBoolean,
-  checkInteger,
-  checkNames,
-  checkOptions,
-  type OptionNames,
-} from "./_arguments.ts";
+import { checkOptions, type OptionNames } from "./_arguments.ts";
 import {
   CHECKS,
   HEADER_DEBUG,
@@ -22,20 +16,15 @@ import {
   LAYOUT_VERSION,
   MAGIC,
 } from "./_layout.ts";
-import {
-  CLASSIC,
-  DEFAULT_FANOUT,
-  LARGEST_FANOUT,
-  SCAN,
-  SMALLEST_FANOUT,
-} from "./grace_periods/_detectors.ts";
 import { Sequence } from "./grace_periods/_sequence.ts";
 import { show } from "./memory/_codec.ts";
 import { PAGE_WORDS } from "./memory/_size_classes.ts";
 import type { AttachOptions, RcuHandle, RcuOptions } from "./options.ts";
-import { checkPolicy, readPolicy, writePolicy } from "./_policy.ts";
+import { readPolicy, writePolicy } from "./_policy.ts";
+import { checkSettings, checkThread, SMALLEST_CAPACITY } from "./_settings.ts";
 
-const CREATE_OPTIONS: OptionNames<RcuOptions> = {
+/** The options that a domain is created with. */
+export const CREATE_OPTIONS: OptionNames<RcuOptions> = {
   capacity: true,
   maxReaders: true,
   detector: true,
@@ -50,9 +39,6 @@ const ATTACH_OPTIONS: OptionNames<AttachOptions> = {
   name: true,
   reclaimer: true,
 };
-
-const SMALLEST_CAPACITY = 2 ** 21;
-const LARGEST_CAPACITY = 2 ** 33;
 
 /** A domain's buffer, and what the calling thread wants to be called. */
 export interface OpenedDomain {
@@ -71,31 +57,16 @@ export interface OpenedDomain {
  */
 export function createDomain(options: RcuOptions): OpenedDomain {
   checkOptions(options, CREATE_OPTIONS, "create a domain");
-  const {
-    capacity = 2 ** 28,
-    maxReaders = 64,
-    detector = "scan",
-    callbacks = { mode: "immediate" },
-    highWater = 10_000,
-    stallTimeout = 10_000,
-    debug = false,
-    name = "",
-    reclaimer = "worker",
-  } = options;
-  checkInteger("capacity", capacity, SMALLEST_CAPACITY, LARGEST_CAPACITY);
-  checkInteger("maxReaders", maxReaders, 1, 4096);
-  checkInteger("highWater", highWater, 1, 2 ** 31 - 1);
-  checkInteger("stallTimeout", stallTimeout, 1, 2 ** 31 - 1);
-  checkName(name);
-  checkReclaimer(reclaimer);
-  checkBoolean("debug", debug, "create a domain");
-  const kind = detectorKind(detector);
-  const policy = checkPolicy(callbacks);
-  const length = Math.floor(capacity / 4 / PAGE_WORDS) * PAGE_WORDS;
-  const places = layout(length, maxReaders, kind, debug);
+  const settings = checkSettings(options);
+  checkThread(options);
+  const { capacity, maxReaders, detector, callbacks, debug } = settings;
+  const length = capacity / 4;
+  const places = layout(length, maxReaders, detector, debug);
   if (places.endPage - places.firstPage < places.endPage / 2) {
     throw new RangeError(
-      `Cannot create a domain as ${maxReaders} readers must leave half of the capacity free: received ${capacity} bytes`,
+      `Cannot create a domain as ${maxReaders} readers must leave half of the capacity free: received ${
+        options.capacity ?? capacity
+      } bytes`,
     );
   }
   const buffer = new SharedArrayBuffer(length * 4);
@@ -103,20 +74,21 @@ export function createDomain(options: RcuOptions): OpenedDomain {
   const id = crypto.randomUUID();
   words[HEADER_WORDS_LOW] = length | 0;
   words[HEADER_MAX_READERS] = maxReaders;
-  words[HEADER_HIGH_WATER] = highWater;
-  words[HEADER_STALL_TIMEOUT] = stallTimeout;
+  words[HEADER_HIGH_WATER] = settings.highWater;
+  words[HEADER_STALL_TIMEOUT] = settings.stallTimeout;
   words[HEADER_DEBUG] = debug ? CHECKS : 0;
-  words[HEADER_DETECTOR] = kind;
+  words[HEADER_DETECTOR] = detector;
   words.set(idWords(id), HEADER_ID);
-  writePolicy(words, policy);
+  writePolicy(words, callbacks);
   new Sequence(words, places.sequence).initialize();
   words[HEADER_VERSION] = LAYOUT_VERSION;
   words[HEADER_MAGIC] = MAGIC;
   return {
     handle: { kind: "rcu", version: LAYOUT_VERSION, buffer, id },
     words,
-    name,
-    startsReclaimer: policy.mode === "offloaded" && reclaimer === "worker",
+    name: options.name ?? "",
+    startsReclaimer: callbacks.mode === "offloaded" &&
+      options.reclaimer !== "none",
   };
 }
 
@@ -133,8 +105,7 @@ export function openDomain(
 ): OpenedDomain {
   checkOptions(options, ATTACH_OPTIONS, "attach");
   const { name = "", reclaimer = "none" } = options;
-  checkName(name);
-  checkReclaimer(reclaimer);
+  checkThread(options);
   const refuse = (must: string, received: unknown): never => {
     throw new TypeError(
       `Cannot attach as the handle must ${must}: received ${received}`,
@@ -189,41 +160,4 @@ function idWords(id: string): number[] {
   return [0, 8, 16, 24].map((at) =>
     Number.parseInt(digits.slice(at, at + 8), 16) | 0
   );
-}
-
-function detectorKind(detector: RcuOptions["detector"]): number {
-  if (detector === "scan") return SCAN;
-  if (detector === "classic") return CLASSIC;
-  if (detector === "tree") return DEFAULT_FANOUT;
-  if (typeof detector === "object" && detector?.type === "tree") {
-    checkNames(detector, { type: true, fanout: true }, "create a domain");
-    const { fanout } = detector;
-    checkInteger("detector.fanout", fanout, SMALLEST_FANOUT, LARGEST_FANOUT);
-    return fanout;
-  }
-  throw new RangeError(
-    `Cannot create a domain as detector must be "scan", "classic", "tree" or { type: "tree", fanout }: received ${
-      show(detector)
-    }`,
-  );
-}
-
-function checkName(name: unknown): void {
-  if (typeof name !== "string") {
-    throw new TypeError(
-      `Cannot name a thread as its name must be a string: received ${
-        show(name)
-      }`,
-    );
-  }
-}
-
-function checkReclaimer(reclaimer: unknown): void {
-  if (reclaimer !== "worker" && reclaimer !== "none") {
-    throw new RangeError(
-      `Cannot join a domain as reclaimer must be "worker" or "none": received ${
-        show(reclaimer)
-      }`,
-    );
-  }
 }

@@ -2,33 +2,7 @@
 
 import { HEADER_ID, HEADER_LIVES } from "./_layout.ts";
 import { LIFE_SHIFT, PROVABLE } from "./readers/_slots.ts";
-
-/** The Web Locks of this process, which Deno has and its types lack. */
-interface Locks {
-  request<T>(
-    name: string,
-    granted: (lock: unknown) => T | Promise<T>,
-  ): Promise<T>;
-  query(): Promise<{ held: LockInfo[]; pending: LockInfo[] }>;
-}
-
-interface LockInfo {
-  name: string;
-}
-
-function locks(): Locks | undefined {
-  return (globalThis.navigator as unknown as { locks?: Locks } | undefined)
-    ?.locks;
-}
-
-/** Whether this thread is a worker, which lives until it is ended whatever it holds. */
-function isWorker(): boolean {
-  const { WorkerGlobalScope } = globalThis as {
-    WorkerGlobalScope?: new () => object;
-  };
-  return WorkerGlobalScope !== undefined &&
-    globalThis instanceof WorkerGlobalScope;
-}
+import { isWorker, lockNames, webLocks } from "./sync/_web_locks.ts";
 
 function lockName(words: Int32Array, life: number): string {
   const id = words.slice(HEADER_ID, HEADER_ID + 4).join();
@@ -68,7 +42,7 @@ export class Life {
    */
   constructor(words: Int32Array) {
     const number = Atomics.add(words, HEADER_LIVES, 1) + 1;
-    const manager = locks();
+    const manager = webLocks();
     this.mark = number << LIFE_SHIFT;
     if (manager === undefined || !isWorker()) return;
     this.mark |= PROVABLE;
@@ -93,9 +67,8 @@ export class Life {
 export async function takeRoll(
   words: Int32Array,
 ): Promise<(life: number) => boolean> {
-  const manager = locks();
+  const manager = webLocks();
   if (manager === undefined) return () => false;
-  const { held, pending } = await manager.query();
-  const names = new Set([...held, ...pending].map(({ name }) => name));
+  const names = await lockNames(manager);
   return (life) => (life & PROVABLE) !== 0 && !names.has(lockName(words, life));
 }

@@ -148,6 +148,32 @@ export interface AttachOptions {
 }
 
 /**
+ * How a thread finds a domain by its name, or creates it.
+ *
+ * @example Whoever comes first creates it
+ * ```ts
+ * import { type ConnectOptions, Rcu } from "@grace/rcu";
+ * import { assertEquals } from "@std/assert";
+ *
+ * const options: ConnectOptions = { capacity: 4 * 2 ** 20, timeout: 5_000 };
+ * using rcu = await Rcu.connect("options", options);
+ * using same = await Rcu.connect("options", { name: "second" });
+ * assertEquals(same.handle.id, rcu.handle.id);
+ * ```
+ */
+export interface ConnectOptions extends RcuOptions {
+  /** Ends the search early. */
+  signal?: AbortSignal;
+  /**
+   * How long the search may take, in ms, from 1. It takes some ms, and as long as each thread
+   * that has the domain is in one turn of its event loop.
+   *
+   * @default {10000}
+   */
+  timeout?: number;
+}
+
+/**
  * What a thread needs to join a domain: a plain object that `postMessage`
  * carries to a worker. The `Rcu` itself, and the structures opened with it,
  * belong to their thread: posting one is a `DataCloneError`.

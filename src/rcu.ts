@@ -7,6 +7,8 @@ import {
   type OptionNames,
   uncloneable,
 } from "./_arguments.ts";
+import { connect } from "./by_name/_connect.ts";
+import type { Presence } from "./by_name/_presence.ts";
 import { createDomain, openDomain, type OpenedDomain } from "./_domain.ts";
 import type { GracePeriodCookie } from "./grace_periods/cookie.ts";
 import { StallEvent } from "./grace_periods/stall_event.ts";
@@ -17,6 +19,7 @@ import type { Address, Arena, MemoryAudit } from "./memory/arena.ts";
 import type {
   AttachOptions,
   BarrierOptions,
+  ConnectOptions,
   RcuHandle,
   RcuOptions,
   SynchronizeOptions,
@@ -103,6 +106,8 @@ export class Rcu extends EventTarget implements Disposable {
   readonly memory: Arena;
 
   readonly #membership: Membership;
+  /** If it was found by a name. */
+  #presence: Presence | undefined;
   #watches = false;
 
   static {
@@ -179,6 +184,58 @@ export class Rcu extends EventTarget implements Disposable {
    */
   static attach(handle: RcuHandle, options: AttachOptions = {}): Rcu {
     return new Rcu(openDomain(handle, options));
+  }
+
+  /**
+   * Joins the domain of a name, without a handle: whoever comes first in this process creates it,
+   * all others find it, be they workers, workers of workers, or the threads of
+   * `deno serve --parallel`. It is there until the last thread that has connected closes its `Rcu`
+   * or ends; threads that have joined by {@linkcode Rcu.attach} do not count for that.
+   *
+   * Options of the domain that are given must be what it has, if it is there already; `name` and
+   * `reclaimer` are the calling thread's own, and `reclaimer` is `"worker"` unless you say otherwise.
+   *
+   * A worker that has connected answers those who come later from its event loop. In a main
+   * thread, whose turns may be long, a small worker does it, from a `data:` URL, which needs no
+   * permission and does not keep the process alive.
+   *
+   * @param name Any string.
+   * @param options The domain's options, and how long to search.
+   * @returns The calling thread's membership.
+   * @throws {RangeError} If an option is out of range or not what the domain has, the
+   * memory cannot be had, or `maxReaders` threads are registered already.
+   * @throws {TypeError} If `name` or an option is of the wrong type, or the other threads' package is of
+   * another layout version.
+   * @throws {DOMException} A `"TimeoutError"` if no thread that has the domain answers
+   * in time; the signal's reason if it is aborted.
+   * @throws {Error} Where there are no Web Locks.
+   *
+   * @example Two threads that know nothing of each other but a name
+   * ```ts
+   * import { Rcu, RcuMap, string, u32 } from "@grace/rcu";
+   * import { assertEquals } from "@std/assert";
+   *
+   * using rcu = await Rcu.connect("my app");
+   * const ports = RcuMap.open(rcu, "ports", { key: string, value: u32 });
+   * ports.set("https", 443);
+   *
+   * // In any worker:
+   * using member = await Rcu.connect("my app", { name: "worker" });
+   * const same = RcuMap.open(member, "ports", { key: string, value: u32 });
+   * assertEquals(same.get("https"), 443);
+   * ```
+   */
+  static async connect(
+    name: string,
+    options: ConnectOptions = {},
+  ): Promise<Rcu> {
+    const { member, presence } = await connect(
+      name,
+      options,
+      (opened) => new Rcu(opened),
+    );
+    member.#presence = presence;
+    return member;
   }
 
   /** This thread's number in statistics and stall reports, from 0. */
@@ -959,6 +1016,7 @@ export class Rcu extends EventTarget implements Disposable {
    */
   close(): void {
     this.#membership.close();
+    this.#presence?.end();
   }
 
   /**
