@@ -239,10 +239,11 @@ function verdict(all: Figures[]): Table {
     ],
     rows: all.map((figures) => {
       const { search, net, whole } = timesRcu(figures);
+      const { comparison, name } = SETTINGS[figures.setting];
       return [
-        SETTINGS[figures.setting].name,
-        against(search, BAR),
-        against(net, NET_BAR),
+        name,
+        comparison ? spread(search) : against(search, BAR),
+        comparison ? spread(net) : against(net, NET_BAR),
         spread(whole),
       ];
     }),
@@ -251,7 +252,8 @@ function verdict(all: Figures[]): Table {
 
 function bars(figures: Figures): Bar[] {
   const { search, net } = timesRcu(figures);
-  const { name } = SETTINGS[figures.setting];
+  const { comparison, name } = SETTINGS[figures.setting];
+  if (comparison) return [];
   const bar = (what: string, value: Ratio, least: number): Bar => ({
     what: `${what}, base ÷ RCU, 2 workers and updater: ${name}`,
     bar: `≥ ${least}`,
