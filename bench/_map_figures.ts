@@ -31,6 +31,7 @@ import {
   setRcuStrings,
   setStrings,
 } from "./_map_loops.ts";
+import { BATCH, batch, DRAWS, ofDraws, warmed, windows } from "./_batches.ts";
 import {
   consume,
   type Contender,
@@ -44,12 +45,6 @@ import { obey, paced, Peer } from "./_workers.ts";
 const MODULE = import.meta.url;
 /** Keys of the bars. */
 export const KEYS = 10_000;
-/** Operations of a batch: half a millisecond or so, in which others rarely cut in. */
-const BATCH = 2 ** 14;
-/** Keys drawn beforehand, several batches. */
-const DRAWS = 2 ** 16;
-const ofDraws = windows(DRAWS, BATCH);
-
 /** Names of the operations. */
 export const OPERATIONS = [
   "get",
@@ -95,18 +90,6 @@ const ROUTES = { key: string, value: json<Route>() };
 /** Keys in the order in which they are looked up. */
 function drawn(keys: Uint32Array, indexes: Uint32Array): Uint32Array {
   return indexes.map((i) => keys[i]);
-}
-
-/** Which part of an array each round takes. */
-function windows(
-  length: number,
-  batch: number,
-): (round: number) => [number, number] {
-  const count = Math.floor(length / batch);
-  return (round) => {
-    const from = (round % count) * batch;
-    return [from, from + batch];
-  };
 }
 
 // Updaters
@@ -175,15 +158,6 @@ export async function getNumbers(
   ], effort({ rounds: 201, warmUp: 120 }, quick));
   const achieved = peer.count * 1000 / (performance.now() - start);
   return { series, costs: costs(rcu), rate: achieved };
-}
-
-function batch(name: string, run: (round: number) => number): Contender {
-  return { name, operations: BATCH, run };
-}
-
-/** Runs each batch once before the clock, as the contender before it has emptied the caches. */
-function warmed(name: string, run: (round: number) => number): Contender {
-  return { ...batch(name, run), before: (round) => consume(run(round)) };
 }
 
 /** Lets the engine see maps of other types, as a program that has several does. */
