@@ -36,7 +36,12 @@ export {
   type ReaderLostEventInit,
 } from "./src/reader_lost.ts";
 export { type ReclaimerOptions, runReclaimer } from "./src/reclaimer.ts";
-export type { RcuStats, ReaderStats } from "./src/stats.ts";
+export type {
+  CallbackStats,
+  GracePeriodStats,
+  RcuStats,
+  ReaderStats,
+} from "./src/stats.ts";
 export { top, type TopOptions } from "./src/top.ts";
 export type { ReadSection } from "./src/readers/section.ts";
 export type { CallbackPolicy } from "./src/callbacks/policy.ts";

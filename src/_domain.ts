@@ -115,6 +115,9 @@ export function openDomain(
     return refuse("be the handle of an Rcu", show(handle));
   }
   const { kind, version, buffer, id } = handle;
+  if (isRcu(handle)) {
+    refuse("be what `handle` of an Rcu is", "an Rcu itself");
+  }
   if (kind !== "rcu") {
     refuse(
       "be what `handle` of an Rcu is",
@@ -160,4 +163,9 @@ function idWords(id: string): number[] {
   return [0, 8, 16, 24].map((at) =>
     Number.parseInt(digits.slice(at, at + 8), 16) | 0
   );
+}
+
+/** Whether somebody has passed an `Rcu` in place of its handle. */
+function isRcu(value: object): boolean {
+  return "handle" in value && "readerId" in value;
 }

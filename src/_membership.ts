@@ -133,7 +133,6 @@ export class Membership {
 
   readonly #detector: Detector;
   readonly #stalls: StallWatch;
-  readonly #places: Layout;
   readonly #owner: number;
   readonly #nap: Address;
   readonly #life: Life;
@@ -161,7 +160,6 @@ export class Membership {
     const kind = words[HEADER_DETECTOR];
     const debug = words[HEADER_DEBUG] === CHECKS;
     const places: Layout = layout(words.length, maxReaders, kind, debug);
-    this.#places = places;
     this.words = words;
     this.debug = debug;
     this.stallTimeout = words[HEADER_STALL_TIMEOUT];
@@ -852,14 +850,16 @@ export class Membership {
    * @param act What was waited for.
    * @param signal The signal.
    * @param report Who is in the way; by default of the grace period.
+   * @param description The same in words.
    */
   throwAborted(
     act: string,
     signal: AbortSignal,
     report: StallReport = this.stallReport(),
+    description: string = describeStall(report),
   ): never {
     throw new RcuStallError(
-      `Cannot ${act} as the signal was aborted: ${describeStall(report)}`,
+      `Cannot ${act} as the signal was aborted: ${description}`,
       report,
       { cause: signal.reason },
     );
@@ -958,7 +958,13 @@ export class Membership {
   }
 }
 
-function nameReaders(readers: { id: number; name: string }[]): string {
+/**
+ * What messages call threads.
+ *
+ * @param readers Their numbers and names.
+ * @returns The words.
+ */
+export function nameReaders(readers: { id: number; name: string }[]): string {
   return readers.map(({ id, name }) =>
     name === "" ? `reader ${id}` : `reader ${id} ("${name}")`
   ).join(", ");

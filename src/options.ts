@@ -24,7 +24,8 @@ export interface RcuOptions {
    */
   capacity?: number;
   /**
-   * Most threads at a time, from 1 to 4,096.
+   * Most threads at a time, from 1 to 4,096. Each takes some KiB, and half of the capacity must
+   * stay free: 4,096 need 10 MiB.
    *
    * @default {64}
    */

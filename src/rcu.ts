@@ -272,8 +272,11 @@ export class Rcu extends EventTarget implements Disposable {
     const reader = this.#membership.reader;
     reader.enter();
     let result: T;
+    let isPromise: boolean;
     try {
       result = section();
+      // In the section: what was found may be looked at no longer.
+      isPromise = isThenable(result);
     } catch (error) {
       // Here, so that it costs nothing where all is well.
       checkFunction(section, "section", "read");
@@ -281,7 +284,7 @@ export class Rcu extends EventTarget implements Disposable {
     } finally {
       reader.exit();
     }
-    if (isThenable(result)) {
+    if (isPromise) {
       throw new TypeError(
         "Cannot read across an await as a section must be synchronous: received a function that returned a promise",
       );
@@ -311,6 +314,7 @@ export class Rcu extends EventTarget implements Disposable {
   readLock(): ReadSection {
     const reader = this.#membership.reader;
     reader.enter();
+    reader.noteOpened();
     return new OpenSection(reader);
   }
 
@@ -988,19 +992,16 @@ export class Rcu extends EventTarget implements Disposable {
    * closures still run. What still waits for a grace period, a barrier or a
    * change is rejected. The domain goes on; closing twice does nothing.
    *
-   * A worker must call this before `self.close()`, which stops it on the spot:
+   * A worker should call this before `self.close()`, which stops it on the spot:
    *
    * ```ts ignore
    * rcu.close();
    * self.close();
    * ```
    *
-   * Nothing else does it: `using` does not get to run, and neither does the
-   * microtask that takes a thread offline at the end of a turn. A worker that
-   * reads and calls `self.close()` in the same turn without this is online for
-   * ever. Every grace period then waits for it, and whoever waits for one
-   * (`synchronize`, `barrier`, a `callRcu` that has not run) keeps the process
-   * alive.
+   * Nothing else does it: `using` does not get to run. A worker that ends without it
+   * counts as a reader until it is proven dead, which takes another thread that waits, or
+   * listens for `"readerlost"`, and some tenths of a second; its closures are lost.
    *
    * @throws {Error} Inside a read section.
    *

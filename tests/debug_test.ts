@@ -380,6 +380,41 @@ Deno.test("a view that is kept past its section names where the section ended", 
     },
   ));
 
+Deno.test("a view may be what a section returns, and is too late to be looked at then", () =>
+  inDebug(
+    (rcu) => {
+      const map = RcuMap.open(rcu, "m", { key: u32, value: bytes });
+      map.set(1, Uint8Array.of(2));
+      let kept: Uint8Array | undefined;
+      const view = rcu.read(() => kept = map.view(1))!;
+      for (const late of [view, kept!]) {
+        assertThrows(() => late[0], Error, "outside the read section");
+      }
+      map.clear();
+    },
+    (rcu) => void RcuMap.open(rcu, "m", { key: u32, value: bytes }),
+  ));
+
+function openSection(rcu: Rcu): Disposable {
+  return rcu.readLock();
+}
+
+Deno.test("a section that is held across an await names where it began", () =>
+  inDebug(async (rcu) => {
+    const errors: Error[] = [];
+    rcu.addEventListener("error", (event) => {
+      event.preventDefault();
+      errors.push(event.error);
+    });
+    const section = openSection(rcu);
+    await new Promise((resolve) => setTimeout(resolve, 0));
+    const message = "Cannot hold a read section across an await";
+    const began = [["this thread began it", "openSection"]] as const;
+    assertEquals(errors.length, 1);
+    assertNames(errors[0], message, began);
+    assertBlames(() => section[Symbol.dispose](), message, began);
+  }));
+
 Deno.test("to dereference or view outside a section names the section of another Rcu that is open", () =>
   inDebug(
     (rcu) => {

@@ -29,10 +29,11 @@ Deno.test("a handle is plain and complete: a clone of it and a copy of its buffe
   }));
 
 Deno.test("what is no handle is a TypeError that says what was received", () =>
-  withDomain({}, () => {
+  withDomain({}, (rcu) => {
     for (const handle of [undefined, null, 5, true]) {
       refuses(handle, `must be the handle of an Rcu: received ${handle}`);
     }
+    refuses(rcu, "must be what `handle` of an Rcu is: received an Rcu itself");
     refuses("rcu", 'must be the handle of an Rcu: received "rcu"');
     refuses(() => {}, "must be the handle of an Rcu: received a function");
     refuses(

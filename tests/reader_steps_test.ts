@@ -3,7 +3,7 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import { spy, stub } from "@std/testing/mock";
 import {
-  heldAcrossAwait,
+  HELD_ACROSS_AWAIT,
   LEAF_READ,
   Reader,
   UNUSUAL,
@@ -147,7 +147,7 @@ Deno.test("a section that outlives its turn is reported, keeps its protection, a
   reader.enter();
   await turnEnd();
   assertEquals([held.length, reader.held, words[SLOT]], [1, true, 1]);
-  assertEquals(held[0].message, heldAcrossAwait().message);
+  assertEquals(held[0].message, HELD_ACROSS_AWAIT);
   words[SEQUENCE] = 3;
   reader.exit();
   assertEquals([words[SLOT], reader.online, reader.held], [0, false, false]);

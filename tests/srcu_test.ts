@@ -173,7 +173,12 @@ Deno.test("a wait that is given up says which threads hold it up, and the next o
       const [reader, ...others] = error.report.readers;
       assertEquals(others, []);
       assertEquals([reader.id, reader.name, reader.behind], [1, "holder", 1]);
-      assert(error.message.includes('reader 1 ("holder")'), error.message);
+      assert(
+        error.message.endsWith(
+          'reader 1 ("holder") has not left a section that began before',
+        ),
+        error.message,
+      );
       const late = srcu.synchronize({ signal: AbortSignal.abort("late") });
       assertEquals(
         (await assertRejects(() => late, RcuStallError)).cause,

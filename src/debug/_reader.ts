@@ -1,7 +1,7 @@
 // The read side in debug mode: it knows where sections end, and whose they are.
 
 import type { Address } from "../memory/arena.ts";
-import { Reader } from "../readers/_reader.ts";
+import { HELD_ACROSS_AWAIT, Reader } from "../readers/_reader.ts";
 import { type Act, blame, capture, framesOf } from "./_stacks.ts";
 
 /** The end of a section that somebody wants to know about. */
@@ -20,6 +20,8 @@ export class DebugReader extends Reader {
   readonly #name: string;
   /** Of the section that is open. */
   #noted: Noted | undefined;
+  /** Where the explicit section that is open, or was open last, began. */
+  #opened: Error | undefined;
   #closed: Error | undefined;
 
   /**
@@ -51,6 +53,18 @@ export class DebugReader extends Reader {
     super.close();
     this.#closed = capture();
     mine.delete(this);
+  }
+
+  override noteOpened(): void {
+    if (this.depth === 1) this.#opened = capture();
+  }
+
+  override heldAcrossAwait(): Error {
+    const opened = this.#opened;
+    return opened === undefined ? super.heldAcrossAwait() : blame(
+      HELD_ACROSS_AWAIT,
+      [{ who: "this thread", what: "began it", frames: framesOf(opened) }],
+    );
   }
 
   override outside(message: string): Error {

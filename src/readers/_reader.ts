@@ -4,6 +4,9 @@ import type { Address } from "../memory/arena.ts";
 import { probeStack } from "../sync/_stack.ts";
 import { isInsideSynchronousCode } from "./_turn.ts";
 
+/** What is wrong with a section that outlived its turn. */
+export const HELD_ACROSS_AWAIT =
+  "Cannot hold a read section across an await: it must end in the turn in which it began";
 /** What a leaf read, like an outermost section, takes of the budget. */
 export const LEAF_READ = 2;
 /** The bits of which none is set in a budget that is not used up while no section is open. */
@@ -190,6 +193,18 @@ export class Reader {
     return new Error(message);
   }
 
+  /** An explicit section has been opened. */
+  noteOpened(): void {}
+
+  /**
+   * What is wrong with a section that outlived its turn.
+   *
+   * @returns The error.
+   */
+  heldAcrossAwait(): Error {
+    return new Error(HELD_ACROSS_AWAIT);
+  }
+
   /**
    * An error about a use after the membership has ended.
    *
@@ -216,22 +231,11 @@ export class Reader {
     this.#left = LEAF_READ;
     if (isInsideSynchronousCode()) return;
     this.#held = true;
-    this.onHeldAcrossAwait(heldAcrossAwait());
+    this.onHeldAcrossAwait(this.heldAcrossAwait());
   };
 
   /** Whether the section that is open has been held across an `await`. */
   get held(): boolean {
     return this.#held;
   }
-}
-
-/**
- * What is wrong with a section that outlived its turn.
- *
- * @returns The error.
- */
-export function heldAcrossAwait(): Error {
-  return new Error(
-    "Cannot hold a read section across an await: it must end in the turn in which it began",
-  );
 }

@@ -1,6 +1,6 @@
 // An explicit read section.
 
-import { heldAcrossAwait, type Reader } from "./_reader.ts";
+import type { Reader } from "./_reader.ts";
 
 /**
  * An open read section. Disposing of it a second time does nothing.
@@ -40,6 +40,6 @@ export class OpenSection implements ReadSection {
     this.#reader = undefined;
     const { held } = reader;
     reader.exit();
-    if (held) throw heldAcrossAwait();
+    if (held) throw reader.heldAcrossAwait();
   }
 }

@@ -8,7 +8,7 @@ import {
 } from "../_arguments.ts";
 import type { StalledReader } from "../grace_periods/stall_report.ts";
 import { turn } from "../grace_periods/_grace_periods.ts";
-import type { Membership } from "../_membership.ts";
+import { type Membership, nameReaders } from "../_membership.ts";
 import type { Address } from "../memory/arena.ts";
 import { membershipOf, type Rcu } from "../rcu.ts";
 import { hideFields } from "../structures/_hide.ts";
@@ -222,11 +222,15 @@ export class Srcu {
     const begin = performance.now();
     const give = () => {
       const age = performance.now() - begin;
-      membership.throwAborted(act, signal!, {
-        age,
-        readers: this.#blocking(age),
-        pending: membership.pendingOfAll(),
-      });
+      const readers = this.#blocking(age);
+      membership.throwAborted(
+        act,
+        signal!,
+        { age, readers, pending: membership.pendingOfAll() },
+        readers.length === 0
+          ? "no section is in the way now"
+          : `${nameReaders(readers)} has not left a section that began before`,
+      );
     };
     if (signal?.aborted) give();
     const target = this.#periods.start();

@@ -1,14 +1,17 @@
 // A thread's memory of where string keys are, so that a key that repeats is not hashed and compared again.
 
 import type { Address } from "../memory/arena.ts";
-import { CHANGES, type Table, VALUE } from "./_table.ts";
+import { CHANGES, type Table, VALUE, VERSION_COUNT } from "./_table.ts";
 import type { Values } from "./_values.ts";
 
 /** Keys that a thread remembers, in each of its maps: what it keeps privately stays bounded. */
 const LIMIT = 2 ** 16;
 
-/** Fewest lookups without a change after which keys are remembered for as long as there is none. */
-const CALM = 2 ** 11;
+/**
+ * Lookups after a change before it is looked what it has voided, which takes as long as some
+ * ten of them: where changes follow each other closely, few of them pay for that.
+ */
+const PATIENCE = 16;
 
 /** Where a key was found. */
 interface Found {
@@ -22,9 +25,9 @@ interface Found {
 
 /** What a map keeps in its own fields, where its `get` is fastest to find it. */
 export interface Calm {
-  /** While nothing changes: what was found for a key. */
+  /** What was found for a key, and nothing has voided. */
   _calm: Map<string, unknown>;
-  /** The changes under which that was filled. */
+  /** The changes that have been looked at: all that is in the map is right until there is another one. */
   _seen: number;
 }
 
@@ -37,9 +40,16 @@ export interface Calm {
  *   not void it. In two generations: the older one is dropped when the younger
  *   one is full, and what is used moves to the younger one.
  * - {@linkcode Calm}: while nothing at all changes, one lookup in a private
- *   `Map` and one load of a word that all keys share. Not worth filling while
- *   changes follow each other closely: it begins after as many lookups as there
- *   are entries.
+ *   `Map` and one load of a word that all keys share. A change voids the keys of its version, and
+ *   no others: some lookups later, the versions are compared with those under which the map was
+ *   filled.
+ *
+ * Why the map is right while CHANGES is what was seen. 1. Whatever is in it was found under the
+ * version of its slot in `#versions`, which is even, and was loaded after CHANGES. 2. A change that
+ * had made its version odd before that load had also made it even, hence was over, and what was found
+ * is what it left. 3. Any other one makes its version odd after that load, and then
+ * moves CHANGES, before it replaces anything. 4. Catching up loads CHANGES first: a version that is
+ * as before has not been made odd since, or is by a change that (3) applies to.
  */
 export class StringCache<V> {
   // As in RcuMap: not `#` fields, so that they can be folded.
@@ -49,7 +59,12 @@ export class StringCache<V> {
   declare private readonly _changes: Address;
   declare private readonly _reusable: boolean;
 
-  #lookups = 0;
+  /** The version of each slot under which keys are in the calm map; odd where none may be. */
+  readonly #versions = new Int32Array(VERSION_COUNT).fill(-1);
+  /** Those keys, by slot. */
+  readonly #keys: string[][] = Array.from({ length: VERSION_COUNT }, () => []);
+  /** Lookups since there was a change that has not been looked at. */
+  #behind = PATIENCE;
   #entries = new Map<string, Found>();
   #older = new Map<string, Found>();
 
@@ -73,10 +88,10 @@ export class StringCache<V> {
   recall(key: string, calm: Calm): unknown {
     // Acquire: before the version, whether remembered or new. Pairs with: `beginChange`.
     const changes = Atomics.load(this._words, this._changes);
-    if (changes !== calm._seen || calm._calm.size >= LIMIT) {
-      calm._seen = changes;
-      this.#lookups = 0;
-      if (calm._calm.size > 0) calm._calm = new Map();
+    if (changes !== calm._seen && ++this.#behind > PATIENCE) {
+      this.#catchUp(calm, changes);
+      const still = calm._calm.get(key);
+      if (still !== undefined) return still;
     }
     const known = this.#entries.get(key) ?? this.#promote(key);
     const found = known !== undefined &&
@@ -84,11 +99,45 @@ export class StringCache<V> {
       ? known
       : this.#find(key, known);
     if (found === undefined) return undefined;
-    if (
-      (found.version & 1) === 0 &&
-      ++this.#lookups > Math.max(CALM, this.#entries.size)
-    ) calm._calm.set(key, found.what);
+    if ((found.version & 1) === 0 && changes === calm._seen) {
+      this.#calmDown(calm, key, found);
+    }
     return found.what;
+  }
+
+  /** Takes out of the calm map what changes have voided. */
+  #catchUp(calm: Calm, changes: number): void {
+    this.#behind = 0;
+    const first = this._table.versionAt(0);
+    for (let slot = 0; slot < VERSION_COUNT; slot++) {
+      // After CHANGES (4). Pairs with: `beginChange`, `endChange`.
+      const version = Atomics.load(this._words, first + slot);
+      if (version === this.#versions[slot]) continue;
+      this.#versions[slot] = version;
+      const keys = this.#keys[slot];
+      for (let i = 0; i < keys.length; i++) calm._calm.delete(keys[i]);
+      keys.length = 0;
+    }
+    calm._seen = changes;
+  }
+
+  /** Puts a key into the calm map that was found just now, after CHANGES was loaded (1). */
+  #calmDown(calm: Calm, key: string, { at, version, what }: Found): void {
+    if (calm._calm.size >= LIMIT) this.#startOver(calm);
+    const slot = at - this._table.versionAt(0);
+    const keys = this.#keys[slot];
+    if (version !== this.#versions[slot]) {
+      // A change was over just now: the next lookup finds that CHANGES has moved.
+      if (keys.length > 0) return;
+      this.#versions[slot] = version;
+    }
+    keys.push(key);
+    calm._calm.set(key, what);
+  }
+
+  #startOver(calm: Calm): void {
+    calm._calm = new Map();
+    for (const keys of this.#keys) keys.length = 0;
   }
 
   #promote(key: string): Found | undefined {

@@ -32,7 +32,7 @@ export const STRIPE_COUNT = 1;
 /** Versions: each stands for the keys whose hashes have its low bits. */
 const VERSIONS = FIRST_STRIPE + (STRIPES << STRIPE_SHIFT);
 /** Few enough to stay in the cache of whoever reads them; many enough that a change voids little. */
-const VERSION_COUNT = 256;
+export const VERSION_COUNT = 256;
 
 // A table: its mask, the table that replaces it, a head for each bucket.
 export const MASK = 0;

@@ -98,7 +98,7 @@ export interface RcuSortedMapOptions<K, V, View = V> {
  * A map in the order of its keys that all threads of a domain share: in one
  * copy, read without locks.
  *
- * It has what `RcuMap` has, except `capacity`, and in addition `first`, `last`,
+ * It has what `RcuMap` has, except `capacity` and `getUtf8`, and in addition `first`, `last`,
  * `floor`, `ceiling` and `range`. A lookup takes at most 2·log₂(n + 1)
  * comparisons; where no order is needed, `RcuMap` is faster.
  *

@@ -1,5 +1,4 @@
 // Has threads die: before every step of every operation, simulated and for real, and at random.
-// Takes names of scenarios, or parts of them; "random" is one.
 
 import { MAPS, OTHERS, SORTED_MAPS } from "./_scenarios.ts";
 import { sweep } from "./_sweep.ts";
@@ -12,7 +11,28 @@ const IN_A_ROW = 100;
 /** Real deaths in one scenario: each takes a worker. */
 const REAL = 60;
 
+const SCENARIOS = [...OTHERS, ...MAPS, ...SORTED_MAPS];
+
+const HELP =
+  `Has threads die before every step of every operation, simulated and for real,
+and at random, and looks each time whether all is whole.
+
+deno task death [NAME]...
+
+  NAME    a scenario, or a part of its name (default: all of them)
+  --help  this text
+
+Scenarios: ${SCENARIOS.map(({ name }) => name).join("; ")};
+each also with ", and its buriers", ", by an error" or ", for real"; random deaths.
+The exit code is 0, 1 if something was wrong, or 2 if no scenario has such a name.`;
+
+let attempted = 0;
 let failed = 0;
+
+if (Deno.args.includes("--help") || Deno.args.includes("-h")) {
+  console.log(HELP);
+  Deno.exit(0);
+}
 
 async function attempt(
   name: string,
@@ -20,6 +40,7 @@ async function attempt(
 ): Promise<void> {
   const { args } = Deno;
   if (args.length > 0 && !args.some((part) => name.includes(part))) return;
+  attempted++;
   const begin = performance.now();
   try {
     const what = await act();
@@ -32,7 +53,7 @@ async function attempt(
   }
 }
 
-for (const scenario of [...OTHERS, ...MAPS, ...SORTED_MAPS]) {
+for (const scenario of SCENARIOS) {
   await attempt(scenario.name, () => `${sweep(scenario)} steps`);
   await attempt(`${scenario.name}, and its buriers`, () => {
     sweep(scenario, { tries: 100, buriers: 5 });
@@ -63,5 +84,14 @@ for (let done = 0; done < RANDOM; done += IN_A_ROW) {
     await dieAtRandom(IN_A_ROW);
     return "all whole";
   });
+}
+if (attempted === 0) {
+  console.error(
+    `Cannot run anything as a scenario must have such a name: received ${
+      Deno.args.join(" ")
+    }`,
+  );
+  console.error(HELP);
+  Deno.exit(2);
 }
 Deno.exit(failed === 0 ? 0 : 1);
