@@ -35,7 +35,7 @@ async function bench(): Promise<void> {
       baseline: i === 0,
       fn: () => {
         let length = 0;
-        for (const [key] of entries) length += opened.get(key)!.length;
+        for (const [key] of entries) length += opened.get(key)!.to.length;
         consume(length);
       },
     });

@@ -2,12 +2,13 @@
  * What a program has today to give several threads one map: ours, and the
  * peers. Each is opened by the thread that measures, with its entries, and then by workers.
  */
-import { Rcu, type RcuHandle, RcuMap, string } from "../../mod.ts";
+import { json, Rcu, type RcuHandle, RcuMap, string } from "../../mod.ts";
+import type { Entries, Target } from "./_entries.ts";
 
 /** One thread's map. */
 export interface Client {
-  get(key: string): string | undefined;
-  set(key: string, value: string): unknown;
+  get(key: string): Target | undefined;
+  set(key: string, value: Target): unknown;
   close(): unknown;
 }
 
@@ -23,7 +24,7 @@ export interface Contender {
   /** Whether there is one copy of the entries, whatever the number of threads. */
   shares: boolean;
   /** Makes the map, in the first thread. */
-  create(entries: [string, string][]): Promise<Opened>;
+  create(entries: Entries): Promise<Opened>;
   /** Opens it, in another one. */
   open(handle: unknown): Promise<Client>;
 }
@@ -51,11 +52,11 @@ const rcuMap: Contender = {
   },
 };
 
-function openRcuMap(rcu: Rcu): RcuMap<string, string> {
-  return RcuMap.open(rcu, "entries", { key: string, value: string });
+function openRcuMap(rcu: Rcu): RcuMap<string, Target> {
+  return RcuMap.open(rcu, "entries", { key: string, value: json<Target>() });
 }
 
-function clientOf(rcu: Rcu, map: RcuMap<string, string>): Client {
+function clientOf(rcu: Rcu, map: RcuMap<string, Target>): Client {
   return {
     get: (key) => map.get(key),
     set: (key, value) => map.set(key, value),
@@ -74,7 +75,7 @@ const copies: Contender = {
   open(handle) {
     const { channel: name, entries } = handle as {
       channel: string;
-      entries: [string, string][];
+      entries: Entries;
     };
     const map = new Map(entries);
     const channel = new BroadcastChannel(name);
@@ -91,11 +92,9 @@ const copies: Contender = {
 };
 
 interface LmdbStore {
-  get(key: string): string | undefined;
-  put(key: string, value: string): Promise<boolean>;
-  putSync(key: string, value: string): void;
+  get(key: string): Target | undefined;
+  putSync(key: string, value: Target): void;
   transactionSync(act: () => void): void;
-  resetReadTxn(): void;
   close(): Promise<void>;
 }
 
@@ -124,7 +123,7 @@ const lmdb: Contender = {
 
 async function openLmdb(path: string): Promise<LmdbStore> {
   const { open } = await import(LMDB);
-  return open({ path, encoding: "string", mapSize: ROOM, noSync: true });
+  return open({ path, mapSize: ROOM, noSync: true });
 }
 
 function lmdbClient(store: LmdbStore): Client {
@@ -146,15 +145,18 @@ const sharedMap: Contender = {
   async create(entries) {
     const { default: SharedMap } = await import(SHARED_MAP);
     // Sizes are in UTF-16 units, and fixed.
-    const longest = (at: 0 | 1) =>
-      entries.reduce((most, entry) => Math.max(most, entry[at].length), 16);
+    const longest = entries.reduce(
+      (most, [key]) => Math.max(most, key.length),
+      16,
+    );
     const map: SharedMapLike = new SharedMap(
       Math.max(2 * entries.length, 2 ** 14),
-      longest(0),
-      longest(1),
+      longest,
+      LONGEST_VALUE,
     );
-    for (const [key, value] of entries) map.set(key, value);
-    return { ...sharedMapClient(map), handle: map };
+    const client = sharedMapClient(map);
+    for (const [key, value] of entries) client.set(key, value);
+    return { ...client, handle: map };
   },
   async open(handle) {
     const { default: SharedMap } = await import(SHARED_MAP);
@@ -166,14 +168,21 @@ const sharedMap: Contender = {
 
 function sharedMapClient(map: SharedMapLike): Client {
   return {
-    get: (key) => map.get(key),
-    set: (key, value) => map.set(key, value),
+    get: (key) => parsed(map.get(key)),
+    set: (key, value) => map.set(key, JSON.stringify(value)),
     close() {},
   };
 }
 
+/** UTF-16 units of the JSON of a value. */
+const LONGEST_VALUE = 64;
+
+function parsed(text: string | undefined): Target | undefined {
+  return text === undefined ? undefined : JSON.parse(text);
+}
+
 interface Guard extends Disposable {
-  value: Record<string, string>;
+  value: Record<string, Target>;
 }
 
 interface RwLock {
@@ -204,7 +213,9 @@ function lockClient(lock: RwLock): Client {
   return {
     get(key) {
       using guard = lock.blockingRead();
-      return guard.value[key];
+      // A proxy, which is good for nothing when the lock has been given back.
+      const value = guard.value[key];
+      return value && { to: value.to, weight: value.weight };
     },
     set(key, value) {
       using guard = lock.blockingWrite();
@@ -260,8 +271,8 @@ function sqliteClient(database: Database): Client {
   const get = database.prepare("select value from entries where key = ?");
   const set = database.prepare("insert or replace into entries values(?, ?)");
   return {
-    get: (key) => get.get(key)?.value as string | undefined,
-    set: (key, value) => set.run(key, value),
+    get: (key) => parsed(get.get(key)?.value as string | undefined),
+    set: (key, value) => set.run(key, JSON.stringify(value)),
     close: () => database.close(),
   };
 }

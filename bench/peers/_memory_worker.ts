@@ -12,7 +12,7 @@ export async function hold(
 ): Promise<void> {
   const client = await contenderOf(order.contender).open(order.handle);
   order.handle = undefined;
-  for (const [key] of entriesOf(100)) consume(client.get(key)?.length ?? 0);
+  for (const [key] of entriesOf(100)) consume(client.get(key)?.weight ?? 0);
   gc();
   await obeyInTurns(control, () => 0, () => {});
   await client.close();

@@ -45,7 +45,7 @@ export const sharedPeers: Experiment = {
   name: "peers",
   title: "RcuMap beside what else there is to share a map",
   about:
-    "String to string, 10,000 entries, two threads that read and one that " +
+    "811 real route templates to small objects, two threads that read and one that " +
     "updates: RcuMap, a private Map in each thread with a message for each " +
     "update, lmdb, multithreading, sharedmap, and node:sqlite. All take turns.",
   command: "deno task bench:peers",
@@ -83,7 +83,7 @@ export async function measureSharedPeers(
     results.large[name] = await memory(name, THREADS, MILLION);
   }
   for (const { name } of CONTENDERS) {
-    results.small[name] = await memory(name, 2, 10 * length.entries);
+    results.small[name] = await memory(name, 2, 100_000);
   }
   return results;
 }
@@ -173,7 +173,7 @@ function readsOf(results: Results): Table {
       ),
     ]),
     notes:
-      `Medians of rounds in which all took turns, with the quartiles of the ratios; 10,000 entries, keys
+      `Medians of rounds in which all took turns, with the quartiles of the ratios; 811 entries, keys
 drawn beforehand by Zipf's law. The private copies get a message for each update. Three threads share
 the cores of this machine. ${failures(results)}`,
   };
@@ -219,7 +219,7 @@ function elsewhere(results: Results): Table {
     }),
     notes:
       `Seen after: from before the call that updates until another thread, which reads all the time and
-looks at the key after every 32nd read, has found it. Two writers: each sets 2,000 keys of its own and
+looks at the key after every 32nd read, has said that it has found it. Two writers: each sets 2,000 keys of its own and
 1,000 that the other one sets, too; lost are keys that one of the two does not find afterwards, 0.3 s
 later; differ: values of which the two do not agree. Memory: of processes with the entries, beyond those with 100.`,
   };

@@ -1,17 +1,15 @@
 /** Takes the figures of the comparison of shared maps. */
-import { median } from "../_measure.ts";
+import { median, turn } from "../_measure.ts";
 import { Peer } from "../_workers.ts";
 import { inFreshWorker } from "../_workers.ts";
 import { type Contender, CONTENDERS, type Opened } from "./_contenders.ts";
-import { entriesOf } from "./_entries.ts";
+import { type Entries, routeEntries } from "./_entries.ts";
 import {
   ANSWER,
   PROBE,
   QUICKLY,
   RATES,
   READ,
-  sharedNow,
-  type Sightings,
   SLOWLY,
   type WriterOrder,
   type Written,
@@ -28,7 +26,6 @@ export const SITUATIONS = [
 
 /** How much is done. */
 export interface Length {
-  entries: number;
   rounds: number;
   /** One of them, in ms. */
   ms: number;
@@ -38,7 +35,6 @@ export interface Length {
 }
 
 export const FULL: Length = {
-  entries: 10_000,
   rounds: 7,
   ms: 200,
   questions: 200,
@@ -69,7 +65,8 @@ interface Team {
   opened: Opened;
   readers: Peer[];
   updater: Peer;
-  sightings: Sightings;
+  /** What the reader has seen of PROBE. */
+  seen: Int32Array;
 }
 
 /** Takes all figures. */
@@ -77,7 +74,7 @@ export async function measureShared(
   length: Length,
   onStep: (doing: string) => void,
 ): Promise<SharedFigures[]> {
-  const entries = entriesOf(length.entries);
+  const entries = await routeEntries();
   const teams: Team[] = [];
   const figures: SharedFigures[] = [];
   for (const contender of CONTENDERS) {
@@ -131,14 +128,14 @@ export async function measureShared(
 
 async function startTeam(
   contender: Contender,
-  entries: [string, string][],
+  entries: Entries,
 ): Promise<Team> {
-  const opened = await contender.create([...entries, [PROBE, "0"]]);
+  const opened = await contender.create([...entries, [PROBE, {
+    to: "",
+    weight: 0,
+  }]]);
   const keys = entries.map(([key]) => key);
-  const sightings: Sightings = {
-    seen: new Int32Array(new SharedArrayBuffer(4)),
-    time: new Float64Array(new SharedArrayBuffer(8)),
-  };
+  const seen = new Int32Array(new SharedArrayBuffer(4));
   const [first, second, updater] = await Promise.all(
     [1, 2, 3].map((seed) =>
       Peer.start(THREADS, "sharedPeer", {
@@ -146,11 +143,11 @@ async function startTeam(
         handle: opened.handle,
         keys,
         seed,
-        sightings,
+        seen,
       })
     ),
   );
-  return { contender, opened, readers: [first, second], updater, sightings };
+  return { contender, opened, readers: [first, second], updater, seen };
 }
 
 async function endTeam({ opened, readers, updater }: Team): Promise<void> {
@@ -180,29 +177,36 @@ function read(
   return { reads: (done[0] + done[1]) / seconds, updates: done[2] / seconds };
 }
 
-/** Updates while another thread reads, and waits until that has seen it. */
+/** Longest time for updates that only warm up, in ms. */
+const WARM_UP = 500;
+/** Longest that an update may take to be seen, in ms. */
+const UNSEEN = 2_000;
+
+/**
+ * Updates while another thread reads, and waits until that has said that it has
+ * seen it. By one clock, and without sleeping: two clocks differ by more than it takes.
+ */
 async function ask(
-  { opened, readers: [reader], sightings }: Team,
+  { opened, readers: [reader], seen }: Team,
   questions: number,
 ): Promise<number[]> {
-  const { seen, time } = sightings;
   const took: number[] = [];
+  // Until the engine has compiled what sets, but no longer.
+  const end = performance.now() + WARM_UP;
+  for (let i = 0; i < 3_000 && performance.now() < end; i++) {
+    opened.set(PROBE, { to: "", weight: 0 });
+    if (i % 100 === 0) await turn();
+  }
   reader.select(ANSWER);
   for (let question = 1; question <= questions; question++) {
-    sleep(1);
-    const begin = sharedNow();
-    await opened.set(PROBE, String(question));
-    // Messages leave when the event loop turns.
-    await new Promise((resolve) => setTimeout(resolve, 0));
-    const deadline = performance.now() + 2_000;
-    for (let last; (last = Atomics.load(seen, 0)) !== question;) {
-      if (performance.now() > deadline) {
-        took.push(Infinity);
-        break;
-      }
-      Atomics.wait(seen, 0, last, 100);
+    await turn();
+    const begin = performance.now();
+    opened.set(PROBE, { to: String(question), weight: question });
+    let now = begin;
+    while (Atomics.load(seen, 0) !== question && now - begin < UNSEEN) {
+      now = performance.now();
     }
-    if (Atomics.load(seen, 0) === question) took.push((time[0] - begin) * 1000);
+    took.push(now - begin < UNSEEN ? (now - begin) * 1000 : Infinity);
   }
   reader.select(0);
   return took;
@@ -212,7 +216,7 @@ async function writeAtOnce(
   contender: Contender,
   { own, contended }: Length,
 ): Promise<Written[]> {
-  const opened = await contender.create([[PROBE, "0"]]);
+  const opened = await contender.create([[PROBE, { to: "", weight: 0 }]]);
   const together = new Int32Array(new SharedArrayBuffer(4));
   try {
     return await Promise.all([0, 1].map((writer) => {

@@ -20,24 +20,11 @@ export const RATES: Record<typeof SLOWLY | typeof QUICKLY, number> = {
 /** Keys drawn beforehand. */
 const DRAWS = 2 ** 16;
 /** Reads of a batch, after which the event loop turns. */
-const BATCH = 1_024;
+const BATCH = 4_096;
 /** Reads between two looks at what is awaited. */
 const LOOK = 32;
 /** The key that is updated to see when others see it. */
 export const PROBE = "probe";
-
-/** Where a thread writes when it has seen what. */
-export interface Sightings {
-  /** What was seen last, as a word. */
-  seen: Int32Array;
-  /** When, in ms of a clock that all threads share. */
-  time: Float64Array;
-}
-
-/** The time, on a clock that all threads of a process share, in ms. */
-export function sharedNow(): number {
-  return performance.timeOrigin + performance.now();
-}
 
 /** A thread's order. */
 export interface SharedPeer {
@@ -45,7 +32,8 @@ export interface SharedPeer {
   handle: unknown;
   keys: string[];
   seed: number;
-  sightings: Sightings;
+  /** What it has seen of PROBE. */
+  seen: Int32Array;
 }
 
 function reader(client: Client, drawn: string[]): (count: number) => number {
@@ -53,7 +41,7 @@ function reader(client: Client, drawn: string[]): (count: number) => number {
   return (count) => {
     let length = 0;
     const end = at + count;
-    for (let i = at; i < end; i++) length += client.get(drawn[i])!.length;
+    for (let i = at; i < end; i++) length += client.get(drawn[i])!.to.length;
     at = end === drawn.length ? 0 : end;
     return length;
   };
@@ -61,7 +49,7 @@ function reader(client: Client, drawn: string[]): (count: number) => number {
 
 /** Reads, or updates. */
 export async function sharedPeer(
-  { contender, handle, keys, seed, sightings }: SharedPeer,
+  { contender, handle, keys, seed, seen }: SharedPeer,
   control: Int32Array,
 ): Promise<void> {
   const client = await contenderOf(contender).open(handle);
@@ -71,20 +59,18 @@ export async function sharedPeer(
   let round = 0;
   const update = () => {
     const key = keys[Math.floor(random() * keys.length)];
-    client.set(key, `value ${round++}`);
+    client.set(key, { to: `10.0.0.${round & 255}`, weight: round++ });
   };
   const updates = {
     [SLOWLY]: paced(control, RATES[SLOWLY], update),
     [QUICKLY]: paced(control, RATES[QUICKLY], update),
   };
-  let last = client.get(PROBE);
+  let last = 0;
   const look = () => {
-    const now = client.get(PROBE);
-    if (now === last) return;
-    last = now;
-    sightings.time[0] = sharedNow();
-    Atomics.store(sightings.seen, 0, Number(now));
-    Atomics.notify(sightings.seen, 0);
+    const { weight } = client.get(PROBE)!;
+    if (weight === last) return;
+    last = weight;
+    Atomics.store(seen, 0, weight);
   };
   await obeyInTurns(control, (task) => {
     if (task === SLOWLY || task === QUICKLY) return updates[task](task);
@@ -116,7 +102,7 @@ export interface Written {
   /** Keys of both writers that are missing or wrong. */
   lost: number;
   /** Its values of the keys that both wrote. */
-  contended: (string | undefined)[];
+  contended: (number | undefined)[];
   /** What it threw, if it did. */
   error: string | undefined;
 }
@@ -131,8 +117,10 @@ export async function writeTogether(
   meet(together, writers);
   try {
     for (let i = 0; i < own; i++) {
-      client.set(`own ${writer} ${i}`, String(i));
-      if (i < contended) client.set(`contended ${i}`, String(writer));
+      client.set(`own ${writer} ${i}`, { to: "", weight: i });
+      if (i < contended) {
+        client.set(`contended ${i}`, { to: "", weight: writer });
+      }
     }
   } catch (thrown) {
     error = String(thrown);
@@ -143,12 +131,12 @@ export async function writeTogether(
   let lost = 0;
   for (let of = 0; of < writers; of++) {
     for (let i = 0; i < own; i++) {
-      if (client.get(`own ${of} ${i}`) !== String(i)) lost++;
+      if (client.get(`own ${of} ${i}`)?.weight !== i) lost++;
     }
   }
   const values = Array.from(
     { length: contended },
-    (_, i) => client.get(`contended ${i}`),
+    (_, i) => client.get(`contended ${i}`)?.weight,
   );
   await client.close();
   return { lost, contended: values, error };
