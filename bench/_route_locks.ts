@@ -3,7 +3,8 @@ import type { Membership } from "../src/_membership.ts";
 import type { Address } from "../mod.ts";
 import type { ChainDiscipline } from "../src/routing/_route_discipline.ts";
 import { RouteTable } from "../src/routing/_route_table.ts";
-import { acquire, pause, release } from "../src/sync/_mutex.ts";
+import { acquire, release } from "../src/sync/_mutex.ts";
+import { pause } from "../src/sync/_park.ts";
 
 /**
  * A lock that nobody holds. As in `include/asm-i386/rwlock.h`: a reader

@@ -3,7 +3,7 @@
  * a bit for a writer. A writer that waits holds new readers off, so that
  * neither side starves the other.
  */
-import { pause } from "../src/sync/_mutex.ts";
+import { pause } from "../src/sync/_park.ts";
 
 const WRITER = 1 << 30;
 

@@ -1,7 +1,8 @@
 /** Ways to follow one shared pointer: the contenders of the read-side benchmark. */
 import { Rcu, RcuCell, type RcuHandle, u32 } from "../mod.ts";
 import { membershipOf } from "../src/rcu.ts";
-import { acquire, lockOwner, pause, release } from "../src/sync/_mutex.ts";
+import { acquire, lockOwner, release } from "../src/sync/_mutex.ts";
+import { pause } from "../src/sync/_park.ts";
 import { calibrate, type Contender, effort, interleave } from "./_measure.ts";
 import type { Series } from "./_measure.ts";
 import { readLock, readUnlock, writeLock, writeUnlock } from "./_rw_lock.ts";

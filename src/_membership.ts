@@ -54,6 +54,7 @@ import {
   tryAcquire,
 } from "./sync/_mutex.ts";
 import { hasStack, probeStack } from "./sync/_stack.ts";
+import { park } from "./sync/_park.ts";
 
 // Deno loads some globals when they are first used and runs pending microtasks meanwhile, which may
 // be anybody's code. That must not happen under a lock: use them now.
@@ -481,7 +482,7 @@ export class Membership {
       } else {
         this.callbacks.doubt();
         this.inquest.beginElsewhere();
-        Atomics.wait(this.words, this.#nap, 0, NAP);
+        park(this.words, this.#nap, 0, NAP);
       }
       // Or the magazines are another thread's by now.
       this.assertOpen("allocate");
@@ -657,7 +658,7 @@ export class Membership {
       if (this.callbacks.waitsFor === undefined) {
         this.reader.goOffline();
         this.#watchOthers();
-        Atomics.wait(this.words, this.#nap, 0, NAP);
+        park(this.words, this.#nap, 0, NAP);
       } else {
         this.#drain(left);
       }

@@ -25,6 +25,7 @@ import type {
   SynchronizeOptions,
   SynchronizeSyncOptions,
 } from "./options.ts";
+import { errorEvent } from "./_error_event.ts";
 import { ReaderLostEvent } from "./reader_lost.ts";
 import { ReclaimerHost } from "./_reclaimer_host.ts";
 import { probeStack } from "./sync/_stack.ts";
@@ -208,7 +209,7 @@ export class Rcu extends EventTarget implements Disposable {
    * another layout version.
    * @throws {DOMException} A `"TimeoutError"` if no thread that has the domain answers
    * in time; the signal's reason if it is aborted.
-   * @throws {Error} Where there are no Web Locks.
+   * @throws {Error} In a browser, and in Node.js before version 24.
    *
    * @example Two threads that know nothing of each other but a name
    * ```ts
@@ -282,7 +283,8 @@ export class Rcu extends EventTarget implements Disposable {
       checkFunction(section, "section", "read");
       throw error;
     } finally {
-      reader.exit();
+      // No call in between: there may be no room for one on the stack.
+      if (--reader.depth === 0) reader.leave();
     }
     if (isPromise) {
       throw new TypeError(
@@ -293,7 +295,8 @@ export class Rcu extends EventTarget implements Disposable {
   }
 
   /**
-   * Opens a read section that ends when it is disposed of, in the same turn.
+   * Opens a read section that ends when it is disposed of, in the same turn. Where the stack may
+   * overflow, use {@linkcode Rcu.read}: there may be no room left to dispose of anything.
    *
    * @returns The section.
    * @throws {Error} If the membership is closed. Disposing throws if the
@@ -1087,11 +1090,7 @@ export class Rcu extends EventTarget implements Disposable {
 
   #report(error: unknown): void {
     const message = messageOf(error);
-    const event = new ErrorEvent("error", {
-      error,
-      message,
-      cancelable: true,
-    });
+    const event = errorEvent(error, message);
     if (!this.dispatchEvent(event)) return;
     try {
       console.error(error);

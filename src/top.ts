@@ -37,6 +37,8 @@ export interface TopOptions {
 
 const TOP_OPTIONS: OptionNames<TopOptions> = { interval: true, signal: true };
 
+const ACT = "watch a domain";
+
 /** What a grace period that a table waits for may take, in ms. */
 const PATIENCE = 1_000;
 
@@ -88,14 +90,13 @@ export function top(
   rcu: Rcu,
   options: TopOptions = {},
 ): AsyncGenerator<string, void, void> {
-  const act = "watch a domain";
-  membershipOf(rcu, act);
-  checkOptions(options, TOP_OPTIONS, act);
+  membershipOf(rcu, ACT);
+  checkOptions(options, TOP_OPTIONS, ACT);
   const { interval = 1_000, signal } = options;
-  checkSignal(signal, act);
+  checkSignal(signal, ACT);
   if (!Number.isInteger(interval) || interval < 1 || interval >= 2 ** 31) {
     throw new RangeError(
-      `Cannot ${act} as interval must be an integer from 1 to 2147483647: received ${
+      `Cannot ${ACT} as interval must be an integer from 1 to 2147483647: received ${
         show(interval)
       }`,
     );
@@ -126,7 +127,7 @@ async function* tables(
       const now = { time, stats: rcu.stats(), latency, stalls, stall };
       yield tableOf(now, before ?? now);
       before = now;
-      await pause(interval, signal);
+      await pause(rcu, interval, signal);
     }
   } finally {
     rcu.removeEventListener("stall", onStall as EventListener);
@@ -153,20 +154,23 @@ async function latencyOf(
   }
 }
 
+/** Waits until the next table, the end of the membership or the signal. */
 async function pause(
+  rcu: Rcu,
   ms: number,
   signal: AbortSignal | undefined,
 ): Promise<void> {
-  const { promise, resolve, reject } = Promise.withResolvers<void>();
-  const timer = setTimeout(resolve, ms);
-  const abort = () => reject(signal?.reason);
-  signal?.addEventListener("abort", abort);
-  try {
+  const membership = membershipOf(rcu, ACT);
+  await membership.whileOpen(signal, async (over) => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const timer = setTimeout(resolve, ms);
+    over.addEventListener("abort", () => resolve());
+    if (over.aborted) resolve();
     await promise;
-  } finally {
     clearTimeout(timer);
-    signal?.removeEventListener("abort", abort);
-  }
+  });
+  signal?.throwIfAborted();
+  membership.assertOpen(ACT);
 }
 
 function tableOf(now: Sight, before: Sight): string {
@@ -213,10 +217,17 @@ function tableOf(now: Sight, before: Sight): string {
 
 function lastOf(stall: StallReport | undefined): string {
   if (stall === undefined) return "";
-  const who = stall.readers.map(({ id, name }) => `${id} ${show(name)}`);
-  return `, the last for ${whole(stall.age)} ms: ${
-    who.length === 0 ? "nobody in the way by now" : `reader ${who.join(", ")}`
-  }`;
+  const [first, ...others] = stall.readers;
+  const who = first === undefined
+    ? "nobody in the way by now"
+    : `reader ${first.id} "${shownName(first.name).slice(0, 16)}"` +
+      (others.length === 0 ? "" : `, ${whole(others.length)} more`);
+  return `, the last for ${whole(stall.age)} ms: ${who}`;
+}
+
+/** A name may hold anything, and is to stay in its place. */
+function shownName(name: string): string {
+  return name.replaceAll(/\p{C}/gu, "\ufffd").slice(0, 32);
 }
 
 function rowOf(
@@ -239,11 +250,9 @@ function row(
   behind: string,
   pending: string,
 ): string {
-  // A name may hold anything, and is to stay in its place.
-  const shown = name.replaceAll(/\p{C}/gu, "\ufffd").slice(0, 32);
-  return `${id.padStart(4)}  ${shown.padEnd(32)}  ${state.padEnd(7)}  ${
-    behind.padStart(8)
-  }  ${pending.padStart(12)}`;
+  return `${id.padStart(4)}  ${shownName(name).padEnd(32)}  ${
+    state.padEnd(7)
+  }  ${behind.padStart(8)}  ${pending.padStart(12)}`;
 }
 
 function whole(value: number): string {

@@ -57,7 +57,7 @@ Deno.test("a schedule that failed fails again when it is replayed, and is descri
       failed.lines.map((_, i) => i + 1),
     );
     const sites = failed.lines.map(({ text }) => text);
-    assert(sites.some((text) => /^wait 16 .*src\/sync\/_mutex.ts:/.test(text)));
+    assert(sites.some((text) => /^wait 16 .*src\/sync\/_park.ts:/.test(text)));
     const sound = await crew.replay(scenario, "default");
     assertEquals(sound.message, undefined);
   }));

@@ -14,6 +14,7 @@ import {
 import { hasStack, probeStack } from "../src/sync/_stack.ts";
 import { assertAddsUp, assertLists } from "./_audit.ts";
 import { settle } from "./_settle.ts";
+import { withWorkers } from "./_workers.ts";
 
 /**
  * Does something at the deepest levels of a recursion that overflows the stack,
@@ -167,3 +168,30 @@ for (const [what, open] of Object.entries(updates)) {
     assertLists(rcu.memory.words, true);
   });
 }
+
+Deno.test("sections in sections until the stack overflows are all closed, in code that was never run before", async () => {
+  for (const debug of [false, true]) {
+    using rcu = Rcu.create({ capacity: 2 ** 22, maxReaders: 4, debug });
+    await withWorkers("./_cold_worker.ts", 1, async (worker) => {
+      assertEquals(await worker.call<string[]>("sections", rcu.handle), []);
+    });
+    await rcu.synchronize();
+    assertEquals(rcu.stats().readers.length, 1);
+  }
+});
+
+Deno.test("a callback at the end of the stack is taken and counted, or neither, in code that was never run before", async () => {
+  using rcu = Rcu.create({ capacity: 2 ** 22, maxReaders: 4 });
+  await withWorkers("./_cold_worker.ts", 1, async (worker) => {
+    const { taken, called, pending } = await worker.call<
+      { taken: number; called: number; pending: number }
+    >("callbacks", rcu.handle);
+    assert(taken > 100, `${taken} taken`);
+    // A call may have been taken although it threw on its way out.
+    assert(called >= taken, `${called} of ${taken} called`);
+    assertEquals(pending, 0);
+  });
+  await rcu.barrier();
+  assertEquals(rcu.stats().readers.length, 1);
+  assertEquals(rcu.memory.audit().deferred, 0);
+});

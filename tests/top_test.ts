@@ -74,15 +74,18 @@ Deno.test("top shows who is there, what waits, and where memory is", () =>
   }, (rcu) => void RcuMap.open(rcu, "m", { key: u32, value: string })));
 
 Deno.test("top shows the stalls that it sees, and nobody else is told of them", () =>
-  withDomain({ stallTimeout: 20 }, (rcu) =>
-    whileHeld(rcu, "slow", async () => {
-      const tables = top(rcu, { interval: 1 });
-      const table = await next(tables);
-      const [stalls] = numbersOf(table, "stalls");
-      assert(stalls > 0, table);
-      assertMatch(table, /stalls.*ms: reader 1 "slow"/);
-      await tables.return();
-    })));
+  withDomain(
+    { stallTimeout: 20 },
+    (rcu) =>
+      whileHeld(rcu, "slow\u009b2J", async () => {
+        const tables = top(rcu, { interval: 1 });
+        const table = await next(tables);
+        const [stalls] = numbersOf(table, "stalls");
+        assert(stalls > 0, table);
+        assertMatch(table, /stalls.*ms: reader 1 "slow\ufffd2J"/);
+        await tables.return();
+      }),
+  ));
 
 Deno.test("top ends with its signal and with the membership", async () => {
   const rcu = Rcu.create({ capacity: 2 ** 21 });
@@ -99,6 +102,22 @@ Deno.test("top ends with its signal and with the membership", async () => {
   rcu.close();
   await assertRejects(() => others.next(), Error, "it is closed");
   assertThrows(() => top(rcu), Error, "it is closed");
+});
+
+Deno.test("top notices a signal that is aborted, and a membership that is closed, while its table is looked at", async () => {
+  const rcu = Rcu.create({ capacity: 2 ** 21 });
+  const controller = new AbortController();
+  const reason = new Error("enough");
+  const forever = { interval: 2 ** 31 - 1 };
+  const aborted = top(rcu, { ...forever, signal: controller.signal });
+  await next(aborted);
+  controller.abort(reason);
+  assertEquals(await aborted.next().catch((error) => error), reason);
+  const closed = top(rcu, forever);
+  await next(closed);
+  const pending = closed.next();
+  rcu.close();
+  await assertRejects(() => pending, Error, "it is closed");
 });
 
 Deno.test("bad arguments of top are refused at once", () => {

@@ -1,5 +1,5 @@
 /** Takes the figures of the comparison of shared maps. */
-import { median, turn } from "../_measure.ts";
+import { turn } from "../_measure.ts";
 import { Peer } from "../_workers.ts";
 import { inFreshWorker } from "../_workers.ts";
 import { type Contender, CONTENDERS, type Opened } from "./_contenders.ts";
@@ -266,6 +266,5 @@ export async function memoryOf(
     if (code !== 0) throw new Error(new TextDecoder().decode(stderr));
     return Number(new TextDecoder().decode(stdout));
   };
-  const empty = median([await run(100), await run(100), await run(100)]);
-  return await run(entries) - empty;
+  return await run(entries) - await run(100);
 }

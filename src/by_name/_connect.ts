@@ -10,11 +10,12 @@ import {
 import { show } from "../memory/_codec.ts";
 import type { ConnectOptions, RcuHandle, RcuOptions } from "../options.ts";
 import { checkSettings, checkThread, differenceFrom } from "../_settings.ts";
-import { lockNames, type WebLocks, webLocks } from "../sync/_web_locks.ts";
+import { type WebLocks, webLocks } from "../sync/_web_locks.ts";
 import { openChannel } from "./_channel.ts";
 import {
   type Answer,
   bePresent,
+  nodeThreads,
   type Place,
   type Presence,
   type Question,
@@ -67,9 +68,9 @@ export async function connect<M extends Member>(
   checkSettings(rest);
   checkThread(rest);
   const locks = webLocks();
-  if (locks === undefined) {
+  if (locks === undefined || nodeThreads() === undefined) {
     throw new Error(
-      "Cannot connect by name as the runtime must have Web Locks: navigator.locks is missing; pass the handle and use Rcu.attach",
+      "Cannot connect by name as the runtime must have Web Locks, and a BroadcastChannel that carries shared memory, as Deno and Node.js 24 do; pass the handle and use Rcu.attach",
     );
   }
   signal?.throwIfAborted();
@@ -122,7 +123,13 @@ async function ask(
   place: Place,
   signal: AbortSignal,
 ): Promise<RcuHandle | undefined> {
-  const isThere = async () => (await lockNames(locks)).has(place.lock);
+  // Whoever is there holds it shared. Not by `query`, which in Node.js knows of one thread alone.
+  const isThere = () =>
+    locks.request(
+      place.lock,
+      { ifAvailable: true },
+      (lock) => lock === null,
+    );
   if (!await isThere()) return undefined;
   const { promise: answered, resolve } = Promise.withResolvers<RcuHandle>();
   const question: Question = { from: crypto.randomUUID() };

@@ -87,7 +87,7 @@ there.then(() => parentPort.postMessage("there"));
 `;
 
 /** What this package uses of `node:worker_threads`, which Deno has as well. */
-interface NodeThreads {
+export interface NodeThreads {
   Worker: new (url: URL, options: { workerData: unknown }) => {
     on(event: string, listener: (argument: unknown) => void): void;
     terminate(): unknown;
@@ -95,7 +95,12 @@ interface NodeThreads {
   };
 }
 
-function nodeThreads(): NodeThreads | undefined {
+/**
+ * Threads as Node.js has them, and Deno.
+ *
+ * @returns The module, or `undefined` in a browser.
+ */
+export function nodeThreads(): NodeThreads | undefined {
   const { process } = globalThis as unknown as {
     process?: { getBuiltinModule?(name: string): NodeThreads };
   };
@@ -120,7 +125,9 @@ function sendDeputy(
     });
     deputy.on("error", reject);
   });
-  return { there, end: () => void deputy.terminate() };
+  const end = () => void deputy.terminate();
+  // Deno 2.9.6 prints an error, now and then, of one that is terminated while it starts.
+  return { there, end: () => void there.then(end, end) };
 }
 
 /**
@@ -140,7 +147,6 @@ export async function bePresent(
   place: Place,
   handle: RcuHandle,
 ): Promise<Presence> {
-  const threads = isWorker() ? undefined : nodeThreads();
-  if (threads !== undefined) return sendDeputy(threads, place, handle);
+  if (!isWorker()) return sendDeputy(nodeThreads()!, place, handle);
   return stay(await openChannel(place.channel), place.lock, handle);
 }

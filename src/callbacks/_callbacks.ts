@@ -197,8 +197,14 @@ export class Callbacks {
    * @param tag Its tag.
    */
   deferFree(block: Address, tag: Address): void {
+    this.#arm();
     this.#link(block, tag);
-    this.#enqueue();
+    // No call from here on: if the stack has no room for one, the block is in NEXT and not counted.
+    this.#nextCount++;
+    this.#quota--;
+    this.#enqueued = (this.#enqueued + 1) | 0;
+    // Pairs with: `barrier`, as in `#countEnqueued`.
+    Atomics.store(this.#words, this.#base + ENQUEUED, this.#enqueued);
   }
 
   /**
@@ -209,9 +215,15 @@ export class Callbacks {
   callRcu(callback: () => void): void {
     probeStack();
     this.#timer.keepAlive(true);
-    this.#next.push(callback);
-    this.#countClosures(1);
-    this.#enqueue();
+    this.#arm();
+    // No call from here on, as in `deferFree`.
+    this.#next[this.#next.length] = callback;
+    this.#words[this.#base + CLOSURES] = ++this.#closures;
+    this.#nextCount++;
+    this.#quota--;
+    this.#enqueued = (this.#enqueued + 1) | 0;
+    // Pairs with: `barrier`, as in `#countEnqueued`.
+    Atomics.store(this.#words, this.#base + ENQUEUED, this.#enqueued);
   }
 
   #countClosures(change: number): void {
@@ -231,16 +243,15 @@ export class Callbacks {
     this.#heap.takeInHand(0);
   }
 
-  #enqueue(): void {
-    this.#nextCount++;
-    this.#countEnqueued(1);
-    this.#quota--;
-  }
-
   #countEnqueued(count: number): void {
     this.#enqueued = (this.#enqueued + count) | 0;
     // Pairs with: `barrier`, which must find what was enqueued before it was called.
     Atomics.store(this.#words, this.#base + ENQUEUED, this.#enqueued);
+    this.#arm();
+  }
+
+  /** Sees to it that what is enqueued has its turn. */
+  #arm(): void {
     this.#pause = SHORTEST_PAUSE;
     if (!this.#timer.armed) this.#timer.start(this.#onTurn, SHORTEST_PAUSE);
   }

@@ -5,6 +5,7 @@ import type { Heap } from "../memory/_heap.ts";
 import type { Callbacks } from "./_callbacks.ts";
 import { BEAT_INTERVAL, type Handover } from "./_handover.ts";
 import type { Orphans } from "./_orphans.ts";
+import { park } from "../sync/_park.ts";
 
 /** Between two looks of a reclaimer that nobody wakes and that has no delay, in ms. */
 const POLL_INTERVAL = 10;
@@ -77,7 +78,7 @@ export async function reclaim(settings: ReclaimerSettings): Promise<void> {
       // A reader is in the way. Timers are slower than a period takes.
       settings.periods.watch();
       if (++naps % NAPS === 0) await turn(0, signal);
-      else Atomics.wait(settings.words, settings.nap, 0, nap);
+      else park(settings.words, settings.nap, 0, nap);
       nap = Math.min(2 * nap, LONGEST_NAP);
       continue;
     }

@@ -41,9 +41,9 @@ export class DebugReader extends Reader {
     mine.add(this);
   }
 
-  override exit(): void {
-    const noted = this.depth === 1 ? this.#noted : undefined;
-    super.exit();
+  override leave(): void {
+    const noted = this.#noted;
+    super.leave();
     if (noted === undefined) return;
     noted.end = capture();
     this.#noted = undefined;

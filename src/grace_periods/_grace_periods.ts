@@ -1,6 +1,6 @@
 // Grace periods: cookies, polling, and waiting in both styles.
 
-import { pause } from "../sync/_mutex.ts";
+import { park, pause } from "../sync/_park.ts";
 import type { Reader } from "../readers/_reader.ts";
 import type { GracePeriodCookie } from "./cookie.ts";
 import type { Detector } from "./_detector.ts";
@@ -122,7 +122,7 @@ export class GracePeriods {
       // The caller reports it.
       if (left <= 0) return false;
       this.watch();
-      Atomics.wait(this.#words, this.#nap, 0, Math.min(nap, left));
+      park(this.#words, this.#nap, 0, Math.min(nap, left));
       if (!expedited) nap = Math.min(nap * 2, LONGEST_NAP);
     }
     return true;

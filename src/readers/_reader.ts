@@ -100,7 +100,15 @@ export class Reader {
 
   /** Closes a section. */
   exit(): void {
-    if (--this.depth !== 0) return;
+    if (--this.depth === 0) this.leave();
+  }
+
+  /**
+   * What is to be done when the outermost section has been closed. Where a caller's own code may have
+   * left no room on the stack for a call, it counts `depth` down itself, and then calls this: if that
+   * fails, the section is closed all the same, and the end of the turn does the rest.
+   */
+  leave(): void {
     this.budget = this.#left - LEAF_READ;
     if (this.budget <= 0) this.checkQuiescentState();
   }
@@ -117,7 +125,11 @@ export class Reader {
 
   /** Announces the thread and sees to it that the end of the turn takes it back. */
   goOnline(): void {
-    if (this.#closed) throw this.afterClose("read");
+    if (this.#closed) {
+      // Or so many reads would be refused that the budget looked like one that suffices.
+      this.budget = 0;
+      throw this.afterClose("read");
+    }
     // First: if there is no room on the stack, nothing has happened.
     probeStack();
     if (!this.#turnEndQueued) {

@@ -39,7 +39,8 @@ export class OpenSection implements ReadSection {
     if (reader === undefined) return;
     this.#reader = undefined;
     const { held } = reader;
-    reader.exit();
+    // As in `Rcu.read`.
+    if (--reader.depth === 0) reader.leave();
     if (held) throw reader.heldAcrossAwait();
   }
 }

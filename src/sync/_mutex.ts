@@ -1,5 +1,7 @@
 // A mutex in shared memory that costs one compare-and-exchange to take and one exchange to give back.
 
+import { park, pause } from "./_park.ts";
+
 /** Set in a mutex word while somebody may be parked on it. */
 const WAITERS = 0x8000_0000 | 0;
 
@@ -11,11 +13,6 @@ const SLOW = 200;
 
 /** Longest single sleep, in ms: a parked thread looks at the world again at least this often. */
 const SLICE = 50;
-
-/** Tells the processor that this is a spin loop; a no-op where the engine has no `Atomics.pause`. */
-export const pause: () => void = typeof Atomics.pause === "function"
-  ? () => Atomics.pause()
-  : () => {};
 
 /**
  * The mutex protocol. A word is 0 when free; otherwise it names its holder
@@ -72,7 +69,7 @@ export function acquire(
     if (left <= 0) return false;
     if (onSlow !== undefined && performance.now() - begin > SLOW) onSlow();
     // Pairs with: the exchange and notify in `release`.
-    Atomics.wait(words, address, parked, Math.min(left, SLICE));
+    park(words, address, parked, Math.min(left, SLICE));
   }
 }
 

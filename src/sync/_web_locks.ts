@@ -8,7 +8,11 @@ export interface WebLocks {
   ): Promise<T>;
   request<T>(
     name: string,
-    options: { mode?: "exclusive" | "shared"; signal?: AbortSignal },
+    options: {
+      mode?: "exclusive" | "shared";
+      ifAvailable?: boolean;
+      signal?: AbortSignal;
+    },
     granted: (lock: unknown) => T | Promise<T>,
   ): Promise<T>;
   query(): Promise<{ held: WebLock[]; pending: WebLock[] }>;

@@ -127,8 +127,8 @@ export const PERIOD_FAULTS = {
         raise = () => Atomics.store(watchedWords(), at, after);
         return record;
       });
-      patch(heals, Reader.prototype, "exit", (_, exit) => {
-        exit();
+      patch(heals, Reader.prototype, "leave", (_, leave) => {
+        leave();
         raise();
         raise = () => {};
       });

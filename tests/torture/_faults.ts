@@ -9,6 +9,7 @@ import { TreeDetector } from "../../src/grace_periods/_tree.ts";
 import { LINE } from "../../src/memory/_size_classes.ts";
 import { Reader } from "../../src/readers/_reader.ts";
 import { ReaderTable } from "../../src/readers/_slots.ts";
+import { membershipOf } from "../../src/rcu.ts";
 import { asIfOutside, replaceMethod } from "../_plant.ts";
 import type { Role } from "./_roles.ts";
 
@@ -65,9 +66,11 @@ export const FAULTS = {
   "a quiescent state at the end of an inner section": {
     roles: ["reader"],
     plant() {
-      replaceMethod(Reader.prototype, "exit", (reader, exit) => {
-        exit();
+      replaceMethod(Rcu.prototype, "read", (rcu, read, section) => {
+        const result = read(section);
+        const { reader } = membershipOf(rcu, "plant a fault");
         asIfOutside(reader, () => reader.checkQuiescentState());
+        return result;
       });
     },
   },
