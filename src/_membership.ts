@@ -90,8 +90,8 @@ const LEFT_BEHIND =
 export interface MembershipEvents {
   /** A callback threw, or a section was held across an await. */
   onError(error: unknown): void;
-  /** A grace period that this thread waits for, or its callbacks do, does not end. */
-  onStall?(report: StallReport): void;
+  /** A grace period that this thread waits for, or its callbacks do, does not end; in words, if not as usual. */
+  onStall?(report: StallReport, warning?: string): void;
 }
 
 /**
@@ -131,6 +131,9 @@ export class Membership {
   readonly obituaries: Obituaries;
   /** Asks whether others have died. */
   readonly inquest: Inquest;
+
+  /** Reports that something else than a grace period does not end, to the owner. */
+  readonly reportStall: (report: StallReport, warning: string) => void;
 
   readonly #detector: Detector;
   readonly #stalls: StallWatch;
@@ -247,6 +250,7 @@ export class Membership {
       this.stallTimeout,
       (age) => this.#reportStall(age, events),
     );
+    this.reportStall = (report, warning) => events.onStall?.(report, warning);
     this.periods.onHindered = (period) => this.#stalls.look(period);
     this.counters = new CallbackCounters(words, places.callbacks);
     const line = this.counters.line(index);

@@ -131,7 +131,7 @@ export class Rcu extends EventTarget implements Disposable {
     const report = (error: unknown) => this.#report(error);
     const membership = new Membership(words, name, {
       onError: report,
-      onStall: (stall) => this.#reportStall(stall),
+      onStall: (stall, warning) => this.#reportStall(stall, warning),
     });
     this.#membership = membership;
     this.memory = arenaOf(membership);
@@ -1082,10 +1082,13 @@ export class Rcu extends EventTarget implements Disposable {
     }
   }
 
-  #reportStall(report: StallReport): void {
+  #reportStall(
+    report: StallReport,
+    warning: string = stallWarning(report),
+  ): void {
     const event = new StallEvent("stall", { report, cancelable: true });
     if (!this.dispatchEvent(event)) return;
-    console.warn(stallWarning(report));
+    console.warn(warning);
   }
 
   #report(error: unknown): void {

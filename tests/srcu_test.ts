@@ -2,10 +2,12 @@ import {
   assert,
   assertEquals,
   assertGreater,
+  assertMatch,
   assertRejects,
   assertThrows,
 } from "@std/assert";
-import { Rcu, RcuStallError, Srcu } from "../mod.ts";
+import { stub } from "@std/testing/mock";
+import { Rcu, RcuStallError, Srcu, type StallReport } from "../mod.ts";
 import { ReaderTable, readerTableWords } from "../src/readers/_slots.ts";
 import { SrcuPeriods, srcuWords } from "../src/srcu/_periods.ts";
 import { lockOwner } from "../src/sync/_mutex.ts";
@@ -156,6 +158,62 @@ Deno.test("no section of any thread finds a block freed that it found before an 
       memory.free(pointer);
     });
   }, opens("blocks"));
+});
+
+Deno.test("a wait that lasts says again and again which threads hold it up, and nothing while nobody does", async () => {
+  await withDomain({ stallTimeout: 10 }, async (rcu) => {
+    await withWorkers(WORKER, 1, async (worker) => {
+      await worker.call("attach", rcu.handle);
+      await worker.call("begin", { name: "a", count: 1 });
+      const reports: StallReport[] = [];
+      rcu.addEventListener("stall", (event) => {
+        event.preventDefault();
+        reports.push(event.report);
+      });
+      const waiting = Srcu.open(rcu, "a").synchronize();
+      await Srcu.open(rcu, "b").synchronize();
+      await until("two stalls", () => reports.length === 2);
+      await worker.call("end", 1);
+      await waiting;
+      for (const { readers } of reports) {
+        assertEquals(readers.map(({ name }) => name), ["holder"]);
+      }
+      assert(reports[0].age >= 10 && reports[1].age >= 30);
+      await worker.call("close");
+    });
+  }, opens("a", "b"));
+});
+
+Deno.test("without a listener, a wait that lasts is printed with those who hold it up", async () => {
+  await withDomain({ stallTimeout: 5, name: "main" }, async (rcu) => {
+    const srcu = Srcu.open(rcu, "a");
+    using warn = stub(console, "warn");
+    const section = srcu.read();
+    const waiting = srcu.synchronize();
+    await until("a warning", () => warn.calls.length > 0);
+    section[Symbol.dispose]();
+    await waiting;
+    assertMatch(
+      warn.calls[0].args[0],
+      /^A wait for sections that may await has not ended for \d+ ms: reader 0 \("main"\) has not left/,
+    );
+  }, opens("a"));
+});
+
+Deno.test("a wait ends when a thread with sections has died", async () => {
+  await withDomain({}, async (rcu) => {
+    const srcu = Srcu.open(rcu, "a");
+    let waiting = Promise.resolve();
+    // The worker ends without leaving.
+    await withWorkers(WORKER, 1, async (worker) => {
+      await worker.call("attach", rcu.handle);
+      await worker.call("begin", { name: "a", count: 3 });
+      waiting = srcu.synchronize();
+      await turns();
+    });
+    await waiting;
+    await until("a burial", () => rcu.stats().readers.length === 1);
+  }, opens("a"));
 });
 
 Deno.test("a wait that is given up says which threads hold it up, and the next one ends", async () => {

@@ -6,7 +6,10 @@ import {
   type OptionNames,
   uncloneable,
 } from "../_arguments.ts";
-import type { StalledReader } from "../grace_periods/stall_report.ts";
+import type {
+  StalledReader,
+  StallReport,
+} from "../grace_periods/stall_report.ts";
 import { turn } from "../grace_periods/_grace_periods.ts";
 import { type Membership, nameReaders } from "../_membership.ts";
 import type { Address } from "../memory/arena.ts";
@@ -191,6 +194,9 @@ export class Srcu {
    * thread, has ended. Keeps the process alive until then. Not to be awaited in a
    * section of the same domain, which would wait for itself.
    *
+   * After `stallTimeout`, and again after twice, four times that and so on, a `"stall"` event of the
+   * `Rcu` names the threads that have such sections.
+   *
    * @param options A signal to give up.
    * @returns A promise that resolves then.
    * @throws {RcuStallError} If the signal is aborted first; its report names the
@@ -220,23 +226,28 @@ export class Srcu {
     const membership = this.#membership;
     membership.assertOpen(act);
     const begin = performance.now();
-    const give = () => {
+    const look = (): StallReport => {
       const age = performance.now() - begin;
-      const readers = this.#blocking(age);
-      membership.throwAborted(
-        act,
-        signal!,
-        { age, readers, pending: membership.pendingOfAll() },
-        readers.length === 0
-          ? "no section is in the way now"
-          : `${nameReaders(readers)} has not left a section that began before`,
-      );
+      const pending = membership.pendingOfAll();
+      return { age, readers: this.#blocking(age), pending };
     };
+    const give = () => {
+      const report = look();
+      membership.throwAborted(act, signal!, report, describe(report));
+    };
+    let due = membership.stallTimeout;
     if (signal?.aborted) give();
     const target = this.#periods.start();
     const ended = await membership.whileOpen(signal, async (over) => {
       for (let pause = 0; !this.#periods.poll(target);) {
         if (over.aborted) return false;
+        if (performance.now() - begin >= due) {
+          const report = look();
+          while (due <= report.age) due = 2 * due + membership.stallTimeout;
+          if (report.readers.length > 0) {
+            membership.reportStall(report, stallOf(report));
+          }
+        }
         await turn(pause, over);
         pause = Math.min(pause + 1, LONGEST_PAUSE);
       }
@@ -258,6 +269,19 @@ export class Srcu {
     });
     return found;
   }
+}
+
+function describe({ readers }: StallReport): string {
+  return readers.length === 0
+    ? "no section is in the way now"
+    : `${nameReaders(readers)} has not left a section that began before`;
+}
+
+/** What is printed about a stall that nobody listens for. */
+function stallOf(report: StallReport): string {
+  return `A wait for sections that may await has not ended for ${
+    Math.round(report.age)
+  } ms: ${describe(report)}`;
 }
 
 class Section implements SrcuSection {
