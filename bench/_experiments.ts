@@ -6,6 +6,7 @@ export const EXPERIMENTS: readonly Experiment[] = [
   (await import("./_read_side_experiment.ts")).readSide,
   (await import("./_map_experiment.ts")).map,
   (await import("./_strings_experiment.ts")).strings,
+  (await import("./_bulk_experiment.ts")).bulk,
   (await import("./_fib_experiment.ts")).fib,
   (await import("./_grace_period_experiment.ts")).gracePeriods,
   (await import("./_route_experiment.ts")).routeCache,
