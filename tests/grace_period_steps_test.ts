@@ -6,6 +6,7 @@ import { isBehind } from "../src/grace_periods/_detector.ts";
 import {
   CLASSIC,
   detectorWords,
+  releaseMasks,
   SCAN,
 } from "../src/grace_periods/_detectors.ts";
 import { turn } from "../src/grace_periods/_grace_periods.ts";
@@ -41,6 +42,28 @@ function stubClock(whileAsleep: (sleeps: number) => void = () => {}) {
   }));
   return { clock, [Symbol.dispose]: () => stubs.dispose() };
 }
+
+Deno.test("the locks of masks that a dead thread has are given back, all of them and no others", () => {
+  const [dead, other] = [lockOwner(2, 5), lockOwner(3, 1)];
+  const base = 4 * LINE;
+  const maxReaders = 8;
+  for (const kind of [SCAN, CLASSIC, 2, 4]) {
+    const end = base + detectorWords(kind, maxReaders);
+    // Every word is the dead thread's, but for each other line's first.
+    const words = new Int32Array(end + 4 * LINE).fill(dead);
+    for (let at = LINE; at < words.length; at += 2 * LINE) words[at] = other;
+    const before = words.slice();
+    releaseMasks(kind, words, base, maxReaders, dead);
+    // A mask of one line is its own lock's.
+    const last = kind === CLASSIC ? base + LINE + 1 : end;
+    for (let at = 0; at < words.length; at++) {
+      const isLock = kind !== SCAN && at >= base + LINE && at < last &&
+        at % LINE === 0;
+      const freed = isLock && before[at] === dead;
+      assertEquals(words[at], freed ? 0 : before[at], `${kind}: word ${at}`);
+    }
+  }
+});
 
 Deno.test("a blocking wait looks 200 times before its first nap", () => {
   const { waiter, reader } = setUp();

@@ -17,6 +17,7 @@ export const PLANS: Readonly<Record<string, Plan>> = {
     ["sequence"],
     ["detectors"],
     ["grace_period", "synchronize"],
+    ["stall_watch", "stall"],
   ],
   callbacks: [
     ["callback_steps", "callback_turns", "handover", "reclaimer_steps"],
