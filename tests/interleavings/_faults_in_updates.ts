@@ -2,7 +2,12 @@
 
 import { RcuCell, RcuStallError } from "../../mod.ts";
 import { Membership } from "../../src/_membership.ts";
-import { TABLE, Table } from "../../src/structures/_table.ts";
+import {
+  CHANGES,
+  TABLE,
+  Table,
+  VERSION_COUNT,
+} from "../../src/structures/_table.ts";
 import { TREE, Tree } from "../../src/structures/_tree.ts";
 import { Values } from "../../src/structures/_values.ts";
 import { unwatched } from "./_hooks.ts";
@@ -115,6 +120,48 @@ export const UPDATE_FAULTS = {
           Atomics.store(membership.words, at, membership.owner);
         }
       });
+    },
+  },
+
+  // What a thread remembers
+
+  "tells nobody of a change": {
+    scenarios: ["tables/strings remembered beside changes"],
+    plant(heals) {
+      let changes = -1;
+      patch(
+        heals,
+        Table.prototype,
+        "beginChange",
+        (table, begin, ...hashes) => {
+          changes = table.header + CHANGES;
+          begin(...hashes);
+        },
+      );
+      patchAtomic(
+        heals,
+        "add",
+        (add, words, at, by) => at === changes ? 0 : add(words, at, by),
+      );
+    },
+  },
+
+  "moves no version": {
+    scenarios: ["tables/strings remembered beside changes"],
+    plant(heals) {
+      let versions = -1;
+      patch(heals, Table.prototype, "beginChange", (table, begin, hash) => {
+        versions = table.versionAt(0);
+        begin(hash);
+      });
+      patchAtomic(
+        heals,
+        "add",
+        (add, words, at, by) =>
+          at >= versions && at < versions + VERSION_COUNT && versions > 0
+            ? 0
+            : add(words, at, by),
+      );
     },
   },
 

@@ -1,10 +1,17 @@
 // Scenarios: a map that grows, and one that is replaced as a whole.
 
-import { f64, Rcu, RcuMap, RcuSortedMap, u32 } from "../../mod.ts";
+import { f64, Rcu, RcuMap, RcuSortedMap, string, u32 } from "../../mod.ts";
 import { CLASS_WORDS, classOf } from "../../src/memory/_size_classes.ts";
 import { MASK, TABLE, tableWords } from "../../src/structures/_table.ts";
 import { unwatched } from "./_hooks.ts";
-import { CAPACITY, must, mustBe, reclaim, type Scenario } from "./_scenario.ts";
+import {
+  CAPACITY,
+  must,
+  mustBe,
+  reclaim,
+  type Scenario,
+  until,
+} from "./_scenario.ts";
 import { ENTRY, structure } from "./_updates.ts";
 
 type Numbers = RcuMap<number, number>;
@@ -80,7 +87,42 @@ const KINDS: [string, (rcu: Rcu) => AnyMap][] = [
   ],
 ];
 
+/** More lookups than a thread makes after a change before it looks what the change has voided. */
+const CAUGHT_UP = 20;
+
+/** Bytes of the entry "done": its node, with the key in it, and its value. */
+const DONE = 48;
+
 export const TABLES: Scenario[] = [
+  structure<RcuMap<string, string>>(
+    "tables/strings remembered beside changes",
+    {
+      open: (rcu) =>
+        RcuMap.open(rcu, "strings", { key: string, value: string }),
+      prepare: (map) => map.set("a", "1").set("b", "1"),
+      sizes: [4, 8, ...SIZES],
+      acts: [
+        (map, rcu) => {
+          map.set("a", "2").set("b", "2").set("done", "");
+          reclaim(rcu);
+        },
+        (map) => {
+          // Both are remembered, before the changes, between them or after them.
+          const seen = ["a", "b"].map((key) => map.get(key)!);
+          until(() => map.has("done"));
+          for (let i = 0; i < CAUGHT_UP; i++) map.get("nothing");
+          for (const [i, key] of ["a", "b"].entries()) {
+            const now = map.get(key)!;
+            must(now === "2", `${key} must be new: ${seen[i]}, then ${now}`);
+          }
+        },
+      ],
+      check: (map) => {
+        must(map.get("a") === "2" && map.get("b") === "2", "Both must be new");
+        return DONE;
+      },
+    },
+  ),
   structure<Numbers>("tables/map growing beside a reader", {
     open,
     prepare: fill,
