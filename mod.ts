@@ -4,6 +4,19 @@
  * memory costs; updates publish with one store and reclaim after a grace
  * period.
  *
+ * 1. `deno add jsr:@grace/rcu`
+ * 2. The first thread creates a domain, opens a map by its name, and posts the domain's handle;
+ *    or all threads find the domain by a name, as {@linkcode Rcu.connect} says.
+ * 3. A worker attaches to the handle and opens the same map by the same name. What one thread sets,
+ *    all see from then on.
+ *
+ * A worker file of yours needs `deno run --allow-read`; the package asks for nothing. `RcuMap` has the
+ * methods of `Map`; `RcuSortedMap` keeps its keys in order, `RcuCell` is one value, `Fib` a
+ * routing table. Keys and values lie in shared memory by codecs: {@linkcode u32},
+ * {@linkcode i32}, {@linkcode f64}, {@linkcode string}, {@linkcode bytes}, {@linkcode json}
+ * and {@linkcode struct}. Reads are safe by themselves; several that belong together go into
+ * one {@linkcode Rcu.read}. Structures of your own start at {@linkcode Arena}.
+ *
  * @example A map shared by two threads
  * ```ts
  * import { Rcu, RcuMap, string, u32 } from "@grace/rcu";
@@ -16,7 +29,8 @@
  * // A worker gets `rcu.handle` by postMessage and does the same:
  * using member = Rcu.attach(rcu.handle, { name: "worker" });
  * const shared = RcuMap.open(member, "ports", { key: string, value: u32 });
- * assertEquals(shared.get("https"), 443);
+ * shared.set("smtp", 25);
+ * assertEquals([shared.get("https"), ports.get("smtp")], [443, 25]);
  * ```
  *
  * @module
