@@ -51,7 +51,7 @@ Deno.test("the locks of masks that a dead thread has are given back, all of them
     const end = base + detectorWords(kind, maxReaders);
     // Every word is the dead thread's, but for each other line's first.
     const words = new Int32Array(end + 4 * LINE).fill(dead);
-    for (let at = LINE; at < words.length; at += 2 * LINE) words[at] = other;
+    for (let at = 0; at < words.length; at += 2 * LINE) words[at] = other;
     const before = words.slice();
     releaseMasks(kind, words, base, maxReaders, dead);
     // A mask of one line is its own lock's.

@@ -140,6 +140,16 @@ Deno.test("a thread that dies before it counts a half turn leaves every count ri
   }
 });
 
+Deno.test("every half turn is counted when it is made, for the next one may find no more than one missing", () => {
+  for (const half of [1, 2, 3, 4]) {
+    const state = { started: half * HALF - 1, inProgress: false };
+    const { sequence, words } = sequenceAt(state);
+    assertEquals(words[EPOCH], half - 1);
+    sequence.begin();
+    assertEquals(words[EPOCH], half);
+  }
+});
+
 type Act = "begin" | "end" | "begin, end" | "end, begin" | "begin, end, begin";
 
 /** Does an act as a thread of its own would, and returns how many periods it began. */
