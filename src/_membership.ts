@@ -84,7 +84,7 @@ const COUNT_TRIES = 8;
 
 /** What may be behind a wait that does not end, for errors. */
 const LEFT_BEHIND =
-  "a worker that ended without close() is in the way until that is proven";
+  "if it is a worker that has ended without close(), it is in the way until that is proven";
 
 /** What a membership reports to its owner. */
 export interface MembershipEvents {
@@ -342,7 +342,9 @@ export class Membership {
   assertOutside(act: string): void {
     if (this.reader.depth !== 0) {
       throw new Error(
-        `Cannot ${act} inside a read section: it would wait for itself`,
+        this.reader.held
+          ? `Cannot ${act} as no section of this thread may be open: one that was held across an await has not been disposed of`
+          : `Cannot ${act} inside a read section: it would wait for itself`,
       );
     }
   }

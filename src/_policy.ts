@@ -20,6 +20,9 @@ const THROTTLED_NAMES = {
 } as const;
 const OFFLOADED_NAMES = { mode: true, delay: true, realTime: true } as const;
 
+/** What an error about the names of a policy's options says was to be done. */
+const ACT = "create a domain with such callbacks";
+
 const LARGEST_BATCH = 2 ** 30;
 const LONGEST_PAUSE = 60_000;
 
@@ -42,17 +45,17 @@ export function checkPolicy(policy: CallbackPolicy): FullPolicy {
   }
   switch (policy.mode) {
     case "immediate":
-      checkNames(policy, { mode: true }, "create a domain");
+      checkNames(policy, { mode: true }, ACT);
       return { mode: "immediate" };
     case "throttled": {
-      checkNames(policy, THROTTLED_NAMES, "create a domain");
+      checkNames(policy, THROTTLED_NAMES, ACT);
       const { maxBatch = 16, plugTicks = 0 } = policy;
       checkInteger("callbacks.maxBatch", maxBatch, 1, LARGEST_BATCH);
       checkInteger("callbacks.plugTicks", plugTicks, 0, LONGEST_PAUSE);
       return { mode: "throttled", maxBatch, plugTicks };
     }
     case "offloaded": {
-      checkNames(policy, OFFLOADED_NAMES, "create a domain");
+      checkNames(policy, OFFLOADED_NAMES, ACT);
       const { delay = 0, realTime = false } = policy;
       checkInteger("callbacks.delay", delay, 0, LONGEST_PAUSE);
       checkBoolean("callbacks.realTime", realTime, "create a domain");

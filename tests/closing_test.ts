@@ -38,7 +38,7 @@ Deno.test("errors of waits and of full domains say that a thread may have ended 
     () => rcu.synchronizeSync({ timeout: 1 }),
     RcuStallError,
     'reader 1 ("gone") did not pass a quiescent state; 0 callbacks wait; ' +
-      "a worker that ended without close() is in the way until that is proven",
+      "if it is a worker that has ended without close(), it is in the way until that is proven",
   );
   assertThrows(
     () => Rcu.attach(rcu.handle),

@@ -412,6 +412,7 @@ Deno.test("a section that is held across an await names where it began", () =>
     const began = [["this thread began it", "openSection"]] as const;
     assertEquals(errors.length, 1);
     assertNames(errors[0], message, began);
+    assertThrows(() => rcu.close(), Error, "has not been disposed of");
     assertBlames(() => section[Symbol.dispose](), message, began);
   }));
 

@@ -283,7 +283,8 @@ export class RcuMap<K, V, View = V> implements Iterable<[K, V]> {
    * Reads the value of a string key that is at hand as UTF-8, fresh from the network say, without
    * decoding it where it is ASCII.
    *
-   * @param key The key's bytes; what is no UTF-8 stands for U+FFFD, as a `TextDecoder` has it.
+   * @param key The key's bytes; what is no UTF-8 stands for U+FFFD, as a `TextDecoder`
+   * with `ignoreBOM: true` has it.
    * @returns As {@linkcode RcuMap.get}.
    * @throws {TypeError} If the map's keys are no strings, or `key` is no `Uint8Array`.
    * @throws {Error} If the membership is closed.
