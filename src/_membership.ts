@@ -254,7 +254,10 @@ export class Membership {
     this.periods.onHindered = (period) => this.#stalls.look(period);
     this.counters = new CallbackCounters(words, places.callbacks);
     const line = this.counters.line(index);
-    this.heap.onInterrupted = () => gatherHand(words, this.heap, line);
+    this.heap.onInterrupted = () => {
+      const tag = gatherHand(words, this.heap, line);
+      if (tag !== 0) this.callbacks.takeBack(tag);
+    };
     this.orphans = new Orphans(
       words,
       places.orphans,

@@ -316,9 +316,11 @@ export class Rcu extends EventTarget implements Disposable {
    */
   readLock(): ReadSection {
     const reader = this.#membership.reader;
+    reader.noteOpening();
+    const section = new OpenSection(reader);
+    // Last: whatever fails for want of stack has opened nothing.
     reader.enter();
-    reader.noteOpened();
-    return new OpenSection(reader);
+    return section;
   }
 
   /**

@@ -1,6 +1,7 @@
 // Updates near the end of the stack.
 
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals, assertThrows } from "@std/assert";
+import { stub } from "@std/testing/mock";
 import {
   bytes,
   Rcu,
@@ -11,6 +12,7 @@ import {
   string,
   u32,
 } from "../mod.ts";
+import { Heap } from "../src/memory/_heap.ts";
 import { hasStack, probeStack } from "../src/sync/_stack.ts";
 import { assertAddsUp, assertLists } from "./_audit.ts";
 import { settle } from "./_settle.ts";
@@ -177,6 +179,61 @@ Deno.test("sections in sections until the stack overflows are all closed, in cod
     });
     await rcu.synchronize();
     assertEquals(rcu.stats().readers.length, 1);
+  }
+});
+
+Deno.test("a release for which the stack has no room is done later, and counted once", async () => {
+  for (const failing of [1, 3, 5]) {
+    using rcu = Rcu.create({ capacity: 2 ** 22, maxReaders: 4 });
+    const { live } = rcu.memory.audit();
+    for (let i = 0; i < 5; i++) rcu.deferFree(rcu.memory.allocate(4));
+    let released = 0;
+    const { release } = Heap.prototype;
+    {
+      using _full = stub(
+        Heap.prototype,
+        "release",
+        function (this: Heap, block: number, tag: number) {
+          if (++released === failing) throw new RangeError("No stack");
+          release.call(this, block, tag);
+        },
+      );
+      assertThrows(() => rcu.barrierSync(), RangeError, "No stack");
+    }
+    await rcu.barrier({ signal: AbortSignal.timeout(30_000) });
+    assertEquals(rcu.stats().callbacks.pending, 0);
+    const audit = assertAddsUp(rcu.memory.audit());
+    assertEquals([audit.live, audit.deferred], [live, 0]);
+    assertLists(rcu.memory.words);
+  }
+});
+
+Deno.test("a readLock for which the stack has no room opens no section", () => {
+  for (const debug of [false, true]) {
+    using rcu = Rcu.create({ capacity: 2 ** 22, maxReaders: 4, debug });
+    rcu.read(() => {});
+    const sections: Disposable[] = [];
+    let refused = 0;
+    const deep = (): void => {
+      try {
+        deep();
+      } catch {
+        // The end of the stack.
+      }
+      try {
+        sections.push(rcu.readLock());
+      } catch {
+        refused++;
+      }
+    };
+    try {
+      deep();
+    } catch {
+      // At the very end.
+    }
+    assert(refused > 0);
+    for (const section of sections.reverse()) section[Symbol.dispose]();
+    rcu.threadOffline();
   }
 });
 

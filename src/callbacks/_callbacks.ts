@@ -294,6 +294,8 @@ export class Callbacks {
     if (!limited) probeStack();
     else if (!hasStack()) return;
     this.#quota = INTERVAL;
+    // A block whose release an exception cut short waits for that.
+    if (!this.#left && this.#heap.inHand !== 0) this.#heap.settleHand();
     const pending = this.pending;
     if (pending > this.#peak) {
       this.#peak = pending;
@@ -306,6 +308,12 @@ export class Callbacks {
     // And no more once a callback has closed the membership and was the last to be done.
     for (let pass = 0; pass < 2 && !this.#ended; pass++) {
       const busy = limited && this.#handsOver && !this.#handOver();
+      if (
+        this.#wait.cookie === undefined && this.#later.cookie !== undefined
+      ) {
+        // An exception cut a batch short after the segments had changed places.
+        [this.#wait, this.#later] = [this.#later, this.#wait];
+      }
       const wait = this.#wait;
       if (this.#nextCount > 0 && !busy) {
         if (wait.cookie === undefined) this.#stamp(wait);
@@ -395,20 +403,23 @@ export class Callbacks {
     for (let left = frees; left > 0; left--) {
       const tag = heap.tagOf(block);
       const next = heap.nextDeferred(tag);
-      // The head moves before the block does: whoever takes the list over finds the rest.
+      // The head moves before the block does: whoever takes the list over finds the rest. And each
+      // block is counted by itself: where the stack has no room for its release, it stays in hand
+      // (`takeBack`), and what has been done is done.
       heap.takeInHand(block);
       words[ready.head] = next;
+      ready.frees--;
       heap.release(block, tag);
+      this.#invoked = (this.#invoked + 1) | 0;
       block = next;
     }
-    ready.frees -= frees;
     ready.done = end;
     if (block === 0 && end === closures.length) {
       ready.cookie = undefined;
       ready.closures = [];
       ready.done = 0;
     }
-    this.#countInvoked(frees);
+    this.#countInvoked(0);
     if (end > done) this.#ready.run(closures, done, end);
   }
 
@@ -461,6 +472,17 @@ export class Callbacks {
   adopt(): void {
     if (this.#left) return;
     this.#receive((count) => this.#orphans.take(this.#base, count));
+  }
+
+  /**
+   * A block whose release an exception has cut short is in NEXT again, before the others.
+   *
+   * @param tag Its tag.
+   */
+  takeBack(tag: Address): void {
+    if (this.#nextCount === this.#next.length) this.#nextTail = tag;
+    this.#nextCount++;
+    this.#arm();
   }
 
   /** Takes a shared list over. */

@@ -243,18 +243,22 @@ export function gather(words: Int32Array, heap: Heap, line: Address): void {
  * @param words The arena's words.
  * @param heap The thread's heap.
  * @param line Its line.
+ * @returns The tag of the block, if it was not there; otherwise 0.
  */
 export function gatherHand(
   words: Int32Array,
   heap: Heap,
   line: Address,
-): void {
+): Address {
   const block = heap.inHand;
-  if (block === 0) return;
+  if (block === 0) return 0;
+  let tag = 0;
   // On its way to or from the head of a list.
   if (!leads(heap, words[line + NEXT], block)) {
-    heap.linkDeferred(heap.tagOf(block), words[line + NEXT]);
+    tag = heap.tagOf(block);
+    heap.linkDeferred(tag, words[line + NEXT]);
     words[line + NEXT] = block;
   }
   heap.takeInHand(0);
+  return tag;
 }

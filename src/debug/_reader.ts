@@ -55,8 +55,8 @@ export class DebugReader extends Reader {
     mine.delete(this);
   }
 
-  override noteOpened(): void {
-    if (this.depth === 1) this.#opened = capture();
+  override noteOpening(): void {
+    if (this.depth === 0) this.#opened = capture();
   }
 
   override heldAcrossAwait(): Error {

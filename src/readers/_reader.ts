@@ -205,8 +205,8 @@ export class Reader {
     return new Error(message);
   }
 
-  /** An explicit section has been opened. */
-  noteOpened(): void {}
+  /** An explicit section is about to be opened. */
+  noteOpening(): void {}
 
   /**
    * What is wrong with a section that outlived its turn.
