@@ -2,7 +2,7 @@
 
 import { HEADER_ID, HEADER_LIVES } from "./_layout.ts";
 import { LIFE_SHIFT, PROVABLE } from "./readers/_slots.ts";
-import { isWorker, lockNames, webLocks } from "./sync/_web_locks.ts";
+import { isWorker, webLocks } from "./sync/_web_locks.ts";
 
 function lockName(words: Int32Array, life: number): string {
   const id = words.slice(HEADER_ID, HEADER_ID + 4).join();
@@ -69,6 +69,7 @@ export async function takeRoll(
 ): Promise<(life: number) => boolean> {
   const manager = webLocks();
   if (manager === undefined) return () => false;
-  const names = await lockNames(manager);
+  const { held, pending } = await manager.query();
+  const names = new Set([...held, ...pending].map(({ name }) => name));
   return (life) => (life & PROVABLE) !== 0 && !names.has(lockName(words, life));
 }

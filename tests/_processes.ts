@@ -15,17 +15,19 @@ function patience(): AbortSignal {
 }
 
 /**
- * Runs Deno until it ends.
+ * Runs a program until it ends.
  *
+ * @param program The command.
  * @param args Its arguments.
  * @param options Its working directory and environment.
  * @returns How it ended.
  */
-export async function runDeno(
+export async function run(
+  program: string | URL,
   args: string[],
   options: Pick<Deno.CommandOptions, "cwd" | "env"> = {},
 ): Promise<Ended> {
-  const command = new Deno.Command(Deno.execPath(), {
+  const command = new Deno.Command(program, {
     args,
     env: { NO_COLOR: "1" },
     stdin: "null",
@@ -41,6 +43,20 @@ export async function runDeno(
     stdout: decoder.decode(stdout),
     stderr: decoder.decode(stderr),
   };
+}
+
+/**
+ * Runs Deno until it ends.
+ *
+ * @param args Its arguments.
+ * @param options Its working directory and environment.
+ * @returns How it ended.
+ */
+export function runDeno(
+  args: string[],
+  options: Pick<Deno.CommandOptions, "cwd" | "env"> = {},
+): Promise<Ended> {
+  return run(Deno.execPath(), args, options);
 }
 
 /** A port of the loopback interface that nobody listens on. */

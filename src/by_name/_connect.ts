@@ -82,7 +82,7 @@ export async function connect<M extends Member>(
     : AbortSignal.any([signal, timer.signal]);
   try {
     return await locks.request(
-      `${place.lock}, who looks for it`,
+      `${place}, who looks for it`,
       { signal: either },
       () => find(locks, name, place, rest, join, either),
     );
@@ -126,14 +126,14 @@ async function ask(
   // Whoever is there holds it shared. Not by `query`, which in Node.js knows of one thread alone.
   const isThere = () =>
     locks.request(
-      place.lock,
+      place,
       { ifAvailable: true },
       (lock) => lock === null,
     );
   if (!await isThere()) return undefined;
   const { promise: answered, resolve } = Promise.withResolvers<RcuHandle>();
   const question: Question = { from: crypto.randomUUID() };
-  const channel = await openChannel(place.channel);
+  const channel = await openChannel(place);
   channel.onmessage = ({ data }: MessageEvent<Partial<Answer> | null>) => {
     if (data?.to === question.from) resolve(data.handle as RcuHandle);
   };
@@ -199,8 +199,7 @@ function openFound(
 
 /** Lone surrogates, which would become one and the same character, are escaped. */
 function placeOf(name: string): Place {
-  const shown = JSON.stringify(name);
-  return { channel: `@grace/rcu ${shown}`, lock: `@grace/rcu ${shown}` };
+  return `@grace/rcu ${JSON.stringify(name)}`;
 }
 
 function checkName(name: unknown): void {

@@ -17,13 +17,11 @@ export interface Answer {
   handle: RcuHandle;
 }
 
-/** What stands for a name among the process's locks and channels. */
-export interface Place {
-  /** The channel on which is asked and answered. */
-  channel: string;
-  /** The lock that whoever is there holds, shared. */
-  lock: string;
-}
+/**
+ * What stands for a name among the process's locks and channels: the lock of that name, which
+ * whoever is there holds, shared, and the channel on which is asked and answered.
+ */
+export type Place = string;
 
 /** A thread that is there. */
 export interface Presence {
@@ -81,8 +79,7 @@ function stay(
 const DEPUTY = `
 import { parentPort, workerData } from "node:worker_threads";
 const { place, handle } = workerData;
-const channel = new BroadcastChannel(place.channel);
-const { there } = (${stay})(channel, place.lock, handle);
+const { there } = (${stay})(new BroadcastChannel(place), place, handle);
 there.then(() => parentPort.postMessage("there"));
 `;
 
@@ -148,5 +145,5 @@ export async function bePresent(
   handle: RcuHandle,
 ): Promise<Presence> {
   if (!isWorker()) return sendDeputy(nodeThreads()!, place, handle);
-  return stay(await openChannel(place.channel), place.lock, handle);
+  return stay(await openChannel(place), place, handle);
 }

@@ -34,17 +34,6 @@ export function webLocks(): WebLocks | undefined {
 }
 
 /**
- * The names of all locks that are held or requested in this process.
- *
- * @param locks The manager.
- * @returns The names.
- */
-export async function lockNames(locks: WebLocks): Promise<Set<string>> {
-  const { held, pending } = await locks.query();
-  return new Set([...held, ...pending].map(({ name }) => name));
-}
-
-/**
  * Whether this thread is a Web Worker, which lives until it is ended whatever it holds.
  *
  * @returns Whether it is.

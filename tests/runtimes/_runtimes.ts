@@ -1,9 +1,9 @@
 // Running the smoke test in other runtimes than Deno.
 
 import module from "node:module";
+import { type Ended, run } from "../_processes.ts";
+import { PATIENCE } from "../_workers.ts";
 
-/** Longest wait for a runtime, in ms. */
-const PATIENCE = 90_000;
 /** The first one that takes types out of modules without being asked to. */
 const LEAST_NODE: readonly [number, number] = [22, 18];
 
@@ -13,19 +13,9 @@ const ROOT = new URL("../../", import.meta.url);
 async function output(
   command: string,
   args: string[],
-): Promise<{ code: number; stdout: string; stderr: string } | undefined> {
+): Promise<Ended | undefined> {
   try {
-    const { code, stdout, stderr } = await new Deno.Command(command, {
-      args,
-      stdin: "null",
-      signal: AbortSignal.timeout(PATIENCE),
-    }).output();
-    const decoder = new TextDecoder();
-    return {
-      code,
-      stdout: decoder.decode(stdout),
-      stderr: decoder.decode(stderr),
-    };
+    return await run(command, args);
   } catch (error) {
     if (error instanceof Deno.errors.NotFound) return undefined;
     throw error;
