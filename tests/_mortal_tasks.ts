@@ -4,7 +4,7 @@ import { json, Rcu, RcuCell, type RcuHandle, RcuMap, string } from "../mod.ts";
 import { RcuSortedMap, u32 } from "../mod.ts";
 import { tell } from "./_workers.ts";
 import { membershipOf } from "../src/rcu.ts";
-import { MAPS, SORTED_MAPS } from "./death/_scenarios.ts";
+import { MAPS, SORTED_MAPS } from "./death/_map_scenarios.ts";
 
 type Act = () => unknown;
 

@@ -1,153 +1,18 @@
 // What threads die in.
 
 import {
-  json,
   Rcu,
   RcuCell,
   RcuMap,
+  type RcuOptions,
   RcuSortedMap,
   string,
   u32,
 } from "../../mod.ts";
 import { membershipOf } from "../../src/rcu.ts";
 import type { Address } from "../../src/memory/arena.ts";
+import { MAPS, SORTED_MAPS } from "./_map_scenarios.ts";
 import type { Scenario } from "./_sweep.ts";
-
-// deno-lint-ignore no-explicit-any
-type AnyMap = RcuMap<any, any> | RcuSortedMap<any, any>;
-// deno-lint-ignore no-explicit-any
-type Open = (rcu: Rcu) => any;
-
-const KEYS = 12;
-const word = (i: number) => i;
-const text = (i: number) => `key ${i}`;
-
-function mapScenarios(
-  what: string,
-  open: Open,
-  key: (i: number) => unknown,
-  value: (i: number) => unknown,
-): Scenario[] {
-  const look = (rcu: Rcu) =>
-    [...open(rcu)].map((pair) => JSON.stringify(pair)).sort();
-  const goOn = (rcu: Rcu) => {
-    const map: AnyMap = open(rcu);
-    for (let i = 0; i < 3 * KEYS; i++) map.set(key(i), value(i + 1));
-    for (let i = 0; i < 3 * KEYS; i++) {
-      if (JSON.stringify(map.get(key(i))) !== JSON.stringify(value(i + 1))) {
-        throw new Error(`key ${i} is not readable`);
-      }
-    }
-    for (let i = 0; i < 3 * KEYS; i++) map.delete(key(i));
-    map.replaceAll([]);
-    // As the deletions left it: whatever had been kept in reserve is there again.
-    map.set(key(0), value(0));
-    map.replaceAll([]);
-  };
-  const prepare = (count: number) => (rcu: Rcu) => {
-    const map: AnyMap = open(rcu);
-    for (let i = 0; i < count; i++) map.set(key(i), value(i));
-  };
-  const scenario = (
-    name: string,
-    count: number,
-    act: (map: AnyMap, rcu: Rcu) => void,
-    isRight?: (found: unknown) => boolean,
-  ): Scenario => ({
-    name: `${what}: ${name}`,
-    prepare: prepare(count),
-    act: (rcu) => {
-      const map: AnyMap = open(rcu);
-      // What is compiled or loaded first belongs to nobody's death.
-      map.get(key(0));
-      return () => act(map, rcu);
-    },
-    look,
-    goOn,
-    ...(isRight !== undefined ? { isRight } : {}),
-  });
-  return [
-    scenario("an insertion", KEYS, (map) => map.set(key(KEYS), value(1))),
-    scenario("a replacement", KEYS, (map) => map.set(key(3), value(77))),
-    scenario("a deletion", KEYS, (map) => map.delete(key(5))),
-    scenario(
-      "replaceAll()",
-      KEYS,
-      (map) => map.replaceAll([0, 1, 2, 3].map((i) => [key(i), value(i + 50)])),
-    ),
-    scenario(
-      "insertions",
-      0,
-      (map) => {
-        for (let i = 0; i < 2 * KEYS; i++) map.set(key(i), value(i));
-      },
-      (found) => isPrefix(found as string[], key, value, 0, 2 * KEYS),
-    ),
-    scenario(
-      "deletions",
-      2 * KEYS,
-      (map) => {
-        for (let i = 0; i < 2 * KEYS; i++) map.delete(key(i));
-      },
-      (found) =>
-        isPrefix(
-          found as string[],
-          key,
-          value,
-          2 * KEYS - (found as string[]).length,
-          2 * KEYS,
-        ),
-    ),
-  ];
-}
-
-/** Whether what was found are the entries of an interval, up to where the thread had come. */
-function isPrefix(
-  found: string[],
-  key: (i: number) => unknown,
-  value: (i: number) => unknown,
-  from: number,
-  to: number,
-): boolean {
-  if (found.length > to - from) return false;
-  const entries = found.map((_, i) =>
-    JSON.stringify([key(from + i), value(from + i)])
-  );
-  return JSON.stringify(entries.sort()) === JSON.stringify(found);
-}
-
-const jsonValue = json<{ n: number; more?: string }>();
-const object = (n: number) => ({ n, more: "x".repeat(n) });
-
-export const MAPS: Scenario[] = [
-  ...mapScenarios(
-    "u32 to u32",
-    (rcu) => RcuMap.open(rcu, "m", { key: u32, value: u32 }),
-    word,
-    word,
-  ),
-  ...mapScenarios(
-    "string to json",
-    (rcu) => RcuMap.open(rcu, "m", { key: string, value: jsonValue }),
-    text,
-    object,
-  ),
-];
-
-export const SORTED_MAPS: Scenario[] = [
-  ...mapScenarios(
-    "sorted u32 to u32",
-    (rcu) => RcuSortedMap.open(rcu, "m", { key: u32, value: u32 }),
-    word,
-    word,
-  ),
-  ...mapScenarios(
-    "sorted string to json",
-    (rcu) => RcuSortedMap.open(rcu, "m", { key: string, value: jsonValue }),
-    text,
-    object,
-  ),
-];
 
 const cell = (rcu: Rcu) =>
   RcuCell.open(rcu, "c", { value: string, initial: "first" });
@@ -158,11 +23,10 @@ const wordCell = (rcu: Rcu) =>
 function plain(
   name: string,
   act: Scenario["act"],
-  options?: Scenario["options"],
+  more: Partial<Scenario> = {},
 ): Scenario {
   return {
     name,
-    ...(options !== undefined ? { options } : {}),
     prepare: () => {},
     act,
     look: () => 0,
@@ -170,7 +34,43 @@ function plain(
       const block = rcu.memory.allocate(8);
       rcu.deferFree(block);
     },
+    ...more,
   };
+}
+
+/** Closures, and how many of them may be lost with the thread that has enqueued them. */
+class Closures {
+  #begun = 0;
+  #enqueued = 0;
+  #run = 0;
+
+  /** Forgets those of the last thread. */
+  reset(): void {
+    this.#begun = this.#enqueued = this.#run = 0;
+  }
+
+  enqueue(rcu: Rcu): void {
+    this.#begun++;
+    rcu.callRcu(() => void this.#run++);
+    this.#enqueued++;
+  }
+
+  /** Those that are in the middle of being enqueued or counted may be lost or not. */
+  mayLose(lost: number): boolean {
+    return lost >= this.#enqueued - this.#run && lost <= this.#begun;
+  }
+}
+
+/** A scenario in which closures are enqueued. */
+function withClosures(
+  name: string,
+  act: (rcu: Rcu, closures: Closures) => () => void,
+): Scenario {
+  const closures = new Closures();
+  return plain(name, (rcu) => {
+    closures.reset();
+    return act(rcu, closures);
+  }, { mayLose: (lost) => closures.mayLose(lost) });
 }
 
 /** Blocks that go with their thread, unlike those that a user allocates. */
@@ -179,10 +79,46 @@ function blocksOf(rcu: Rcu, count: number): Address[] {
   return Array.from({ length: count }, () => m.allocate(5));
 }
 
-const OFFLOADED = {
+const OFFLOADED: RcuOptions = {
   callbacks: { mode: "offloaded" },
   reclaimer: "none",
-} as const;
+};
+
+const THROTTLED: RcuOptions = { callbacks: { mode: "throttled", maxBatch: 8 } };
+
+/** Leaves lists and magazines that are not empty. */
+function depart(rcu: Rcu): () => void {
+  const blocks = blocksOf(rcu, 40);
+  for (const block of blocks.slice(0, 20)) rcu.deferFree(block);
+  for (const block of blocks.slice(20)) rcu.memory.free(block);
+  return () => rcu.close();
+}
+
+/** What a detector has to do with: another one's masks are shared memory of their own. */
+function ofDetector(detector: "scan" | "classic" | "tree"): Scenario[] {
+  // 40 records make a tree of two levels.
+  const more = { options: { detector, maxReaders: 40 } };
+  return [
+    plain(`a thread joins, ${detector}`, (_, join) => join, more),
+    plain(`a thread leaves, ${detector}`, depart, more),
+    plain(`periods are waited for, ${detector}`, (rcu) => () => {
+      for (let i = 0; i < 3; i++) {
+        rcu.read(() => {});
+        rcu.synchronizeSync();
+      }
+    }, more),
+    plain(`quiescent states are announced, ${detector}`, (rcu) => () => {
+      for (let i = 0; i < 3; i++) {
+        rcu.read(() => {});
+        const cookie = rcu.startPoll();
+        rcu.quiescentState();
+        rcu.threadOffline();
+        rcu.threadOnline();
+        rcu.poll(cookie);
+      }
+    }, more),
+  ];
+}
 
 export const OTHERS: Scenario[] = [
   {
@@ -226,14 +162,17 @@ export const OTHERS: Scenario[] = [
       void RcuSortedMap.open(rcu, "n", { key: string, value: string })
         .set("a", "b"),
   },
-  plain("callbacks are enqueued and processed", (rcu) => {
+  withClosures("callbacks are enqueued and processed", (rcu, closures) => {
     const blocks = blocksOf(rcu, 70);
     return () => {
       for (const block of blocks) rcu.deferFree(block);
-      rcu.callRcu(() => {});
-      rcu.callRcu(() => {});
+      closures.enqueue(rcu);
+      closures.enqueue(rcu);
       rcu.barrierSync();
     };
+  }),
+  withClosures("closures are enqueued", (rcu, closures) => () => {
+    for (let i = 0; i < 5; i++) closures.enqueue(rcu);
   }),
   plain("blocks are handed over", (rcu) => {
     const m = membershipOf(rcu, "test");
@@ -242,21 +181,32 @@ export const OTHERS: Scenario[] = [
     return () => {
       for (const block of blocks) rcu.deferFree(block);
     };
-  }, OFFLOADED),
+  }, { options: OFFLOADED }),
+  plain("callbacks are throttled", (rcu) => {
+    const blocks = blocksOf(rcu, 70);
+    return () => {
+      for (const block of blocks) rcu.deferFree(block);
+      rcu.synchronizeSync();
+      for (const block of blocksOf(rcu, 70)) rcu.deferFree(block);
+    };
+  }, { options: THROTTLED }),
   plain("what was handed over is taken back", (rcu) => {
     const m = membershipOf(rcu, "test");
     const blocks = blocksOf(rcu, 70);
     m.handover!.claim(m.owner);
     for (const block of blocks) rcu.deferFree(block);
     return () => rcu.barrierSync();
-  }, OFFLOADED),
-  plain("a thread joins", (_, join) => join),
-  plain("a thread leaves", (rcu) => {
-    const blocks = blocksOf(rcu, 40);
-    for (const block of blocks.slice(0, 20)) rcu.deferFree(block);
-    for (const block of blocks.slice(20)) rcu.memory.free(block);
-    return () => rcu.close();
-  }),
+  }, { options: OFFLOADED }),
+  plain("a thread leaves beside a reader", depart, { beside: "a reader" }),
+  plain("callbacks collect beside a reader", (rcu) => {
+    const blocks = blocksOf(rcu, 200);
+    return () => {
+      for (const block of blocks) rcu.deferFree(block);
+    };
+  }, { beside: "a reader" }),
+  ...ofDetector("scan"),
+  ...ofDetector("classic"),
+  ...ofDetector("tree"),
   plain("large blocks come and go", (rcu) => () => {
     for (let i = 0; i < 2; i++) {
       const blocks = [9_000, 5_000, 2_000].map((size) =>
@@ -272,3 +222,17 @@ export const OTHERS: Scenario[] = [
     m.heap.scavenge();
   }),
 ];
+
+export const SCENARIOS: Scenario[] = [...OTHERS, ...MAPS, ...SORTED_MAPS];
+
+/**
+ * Finds a scenario.
+ *
+ * @param name Its name.
+ * @returns It.
+ */
+export function scenarioOf(name: string): Scenario {
+  const found = SCENARIOS.find((scenario) => scenario.name === name);
+  if (found === undefined) throw new Error(`No scenario is called ${name}`);
+  return found;
+}

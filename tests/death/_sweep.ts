@@ -19,6 +19,10 @@ export interface Scenario {
   goOn(rcu: Rcu): void;
   /** Whether anything in between is right, too: an act of several updates. */
   isRight?(found: unknown): boolean;
+  /** Whether the surviving thread is in a section meanwhile, so that no grace period ends. */
+  beside?: "a reader";
+  /** Whether so many callbacks may be counted as lost; without it, none may. */
+  mayLose?(lost: number): boolean;
 }
 
 /** What there is of a domain: one for every step. */
@@ -27,6 +31,8 @@ interface World extends Disposable {
   /** The memberships of the thread that is to die. */
   doomed: Rcu[];
   act: () => void;
+  /** Has the survivor leave its section, if it is in one. */
+  leave: () => void;
 }
 
 /** A domain as it is before the act. One buffer serves all steps: only a collection of garbage frees one. */
@@ -52,12 +58,22 @@ function begin(
   const doomed = [doom.attach(handle)];
   const join = () => void doomed.push(doom.attach(handle));
   const act = inOneTurn(() => scenario.act(doomed[0], join));
-  return { rcu, doomed, act, [Symbol.dispose]: () => rcu.close() };
+  const section = scenario.beside === undefined ? undefined : rcu.readLock();
+  const leave = () => {
+    section?.[Symbol.dispose]();
+    rcu.quiescentState();
+  };
+  return { rcu, doomed, act, leave, [Symbol.dispose]: () => rcu.close() };
 }
 
 /** Bytes that are live when all has been emptied, and everybody but the survivor has gone. */
 function end(rcu: Rcu, scenario: Scenario): number {
+  const { lost } = rcu.stats().callbacks;
   scenario.goOn(rcu);
+  // In a record of the dead.
+  const next = inOneTurn(() => Rcu.attach(rcu.handle, { name: "next" }));
+  inOneTurn(() => scenario.goOn(next));
+  next.close();
   rcu.barrierSync();
   rcu.barrierSync();
   const { callbacks, memory, readers } = rcu.stats();
@@ -65,6 +81,7 @@ function end(rcu: Rcu, scenario: Scenario): number {
   assertEquals(callbacks.pending, 0, "pending callbacks");
   assertEquals(assertAddsUp(memory).deferred, 0, "deferred bytes");
   assertLists(rcu.memory.words);
+  assert(scenario.mayLose?.(lost) ?? lost === 0, `${lost} callbacks are lost`);
   return memory.live;
 }
 
@@ -93,6 +110,7 @@ export function sweep(
     before = show(scenario.look(world.rcu));
     assertEquals(doom.run(world.act, Infinity), false);
     steps = doom.steps;
+    world.leave();
     after = show(scenario.look(world.rcu));
     // A thread that leaves in good order: what must be live in the end.
     for (const rcu of world.doomed) doom.run(() => rcu.close(), Infinity);
@@ -106,7 +124,10 @@ export function sweep(
     const { rcu } = world;
     let last = -1;
     try {
-      assert(doom.run(world.act, at, unwinds), "the thread has died");
+      const died = doom.run(world.act, at, unwinds);
+      // Of errors, the allocator's last steps are none's.
+      assert(died || unwinds, "the thread has died");
+      world.leave();
       for (let i = 0, step = at % 13; i < buriers; i++, step += 29) {
         last = step;
         doom.run(() => bury(doom.view, rcu.readerId), step);

@@ -1,6 +1,7 @@
 // Has threads die: before every step of every operation, simulated and for real, and at random.
 
-import { MAPS, OTHERS, SORTED_MAPS } from "./_scenarios.ts";
+import { MAPS, SORTED_MAPS } from "./_map_scenarios.ts";
+import { OTHERS, SCENARIOS } from "./_scenarios.ts";
 import { sweep } from "./_sweep.ts";
 import { dieAtRandom, dieAtSteps } from "./_threads.ts";
 
@@ -11,7 +12,8 @@ const IN_A_ROW = 100;
 /** Real deaths in one scenario: each takes a worker. */
 const REAL = 60;
 
-const SCENARIOS = [...OTHERS, ...MAPS, ...SORTED_MAPS];
+/** In which an error may end a thread: acts that call code of their caller's, or allocate. */
+const THROWING = [...OTHERS.slice(0, 4), ...MAPS, ...SORTED_MAPS];
 
 const HELP =
   `Has threads die before every step of every operation, simulated and for real,
@@ -23,7 +25,8 @@ deno task death [NAME]...
   --help  this text
 
 Scenarios: ${SCENARIOS.map(({ name }) => name).join("; ")};
-each also with ", and its buriers", ", by an error" or ", for real"; random deaths.
+each also with ", and its buriers", those of cells and maps with ", by an error", those of maps
+with ", for real"; random deaths.
 The exit code is 0, 1 if something was wrong, or 2 if no scenario has such a name.`;
 
 let attempted = 0;
@@ -60,8 +63,7 @@ for (const scenario of SCENARIOS) {
     return "100 steps";
   });
 }
-// Errors that nobody catches; what is thrown inside the allocator's own steps is nobody's doing.
-for (const scenario of [...OTHERS.slice(0, 2), ...MAPS]) {
+for (const scenario of THROWING) {
   await attempt(
     `${scenario.name}, by an error`,
     () => `${sweep(scenario, { unwinds: true })} steps`,

@@ -9,8 +9,8 @@ import { LINE } from "../../src/memory/_size_classes.ts";
 import { Reader } from "../../src/readers/_reader.ts";
 import { ReaderTable } from "../../src/readers/_slots.ts";
 import { unwatched, watchedWords } from "./_hooks.ts";
-import { asIfOutside } from "../_plant.ts";
-import { patch, type Planted } from "./_plant.ts";
+import { asIfOutside, patch } from "../_plant.ts";
+import type { Planted } from "./_plant.ts";
 
 export const PERIOD_FAULTS = {
   // Sections and periods

@@ -12,8 +12,8 @@ import {
 } from "../../src/_layout.ts";
 import { Membership } from "../../src/_membership.ts";
 import { unwatched, watchedWords } from "./_hooks.ts";
-import type { Method } from "../_plant.ts";
-import { patch, patchAtomic, patchGetter, type Planted } from "./_plant.ts";
+import { type Method, patch, patchAtomic, patchGetter } from "../_plant.ts";
+import type { Planted } from "./_plant.ts";
 
 /** Where the words of the stack are on which blocks are handed over. */
 function handoverBase(): number {

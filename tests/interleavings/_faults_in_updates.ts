@@ -11,8 +11,8 @@ import {
 import { TREE, Tree } from "../../src/structures/_tree.ts";
 import { Values } from "../../src/structures/_values.ts";
 import { unwatched } from "./_hooks.ts";
-import type { Method } from "../_plant.ts";
-import { patch, patchAtomic, type Planted } from "./_plant.ts";
+import { type Method, patch, patchAtomic } from "../_plant.ts";
+import type { Planted } from "./_plant.ts";
 
 /** The flag of `src/sync/_mutex.ts`. */
 const WAITERS = 0x8000_0000 | 0;
