@@ -1,26 +1,20 @@
 // What mortal threads do: each joins, and returns the act in which it dies.
 
-import { json, Rcu, RcuCell, type RcuHandle, RcuMap, string } from "../mod.ts";
-import { RcuSortedMap, u32 } from "../mod.ts";
+import {
+  json,
+  Rcu,
+  RcuCell,
+  type RcuHandle,
+  RcuMap,
+  string,
+  u32,
+} from "../mod.ts";
 import { tell } from "./_workers.ts";
 import { membershipOf } from "../src/rcu.ts";
 import { MAPS, SORTED_MAPS } from "./death/_map_scenarios.ts";
+import { doRound } from "./death/_rounds.ts";
 
 type Act = () => unknown;
-
-/** Keys of {@linkcode roundsMap}. */
-export const KEYS = 40;
-
-/** Opens the map that rounds of updates go through. */
-export function roundsMap(rcu: Rcu): RcuMap<string, { round: number }> {
-  const value = json<{ round: number }>();
-  return RcuMap.open(rcu, "rounds", { key: string, value });
-}
-
-/** As {@linkcode roundsMap}, in order. */
-export function sortedRounds(rcu: Rcu): RcuSortedMap<number, number> {
-  return RcuSortedMap.open(rcu, "sorted", { key: u32, value: u32 });
-}
 
 /** What the zombie reads. */
 const CANARY = "canary ".repeat(20);
@@ -34,17 +28,48 @@ function join(handle: RcuHandle): Rcu {
   return Rcu.attach(handle, { name: "mortal" });
 }
 
-/** Rounds of updates: in each, every key gets the next number. Every third round the sorted map is emptied key by key. */
-function round(rcu: Rcu, n: number): void {
-  const map = roundsMap(rcu);
-  const sorted = sortedRounds(rcu);
-  for (let i = 0; i < KEYS; i++) {
-    map.set(`key ${i}`, { round: n });
-    if (n % 3 === 0) sorted.delete(i);
-    else sorted.set(i, n);
-  }
-  rcu.callRcu(() => {});
+/** Opens a map in whose updates their callers' code throws. */
+export function throwingMap(rcu: Rcu): RcuMap<string, unknown> {
+  return RcuMap.open(rcu, "throws", { key: string, value: json<unknown>() });
 }
+
+function fail(): never {
+  throw new Error("nobody catches this");
+}
+
+/** Where code of a caller's is called, and may throw what nobody catches. */
+const THROWS: Record<string, (rcu: Rcu) => void> = {
+  "a value that is encoded": (rcu) =>
+    void throwingMap(rcu).set("key", { toJSON: fail }),
+  "the function of update()": (rcu) =>
+    void throwingMap(rcu).update("key", fail),
+  "the function of getOrInsertComputed()": (rcu) =>
+    void throwingMap(rcu).getOrInsertComputed("another", fail),
+  "the entries of replaceAll()": (rcu) =>
+    throwingMap(rcu).replaceAll(
+      (function* (): Generator<[string, unknown]> {
+        yield ["key", 1];
+        fail();
+      })(),
+    ),
+  "an iteration": (rcu) => throwingMap(rcu).forEach(fail),
+  "a section": (rcu) => rcu.read(fail),
+  "an explicit section": (rcu) => {
+    rcu.readLock();
+    fail();
+  },
+  "what follows allocations": (rcu) => {
+    for (let i = 0; i < 50; i++) membershipOf(rcu, "test").allocate(5 + i);
+    fail();
+  },
+  "what follows callbacks": (rcu) => {
+    for (let i = 0; i < 50; i++) rcu.deferFree(rcu.memory.allocate(5 + i));
+    fail();
+  },
+};
+
+/** The names of the tasks that throw. */
+export const THROWING: readonly string[] = Object.keys(THROWS);
 
 export const tasks: Record<
   string,
@@ -55,7 +80,7 @@ export const tasks: Record<
     const rcu = join(handle);
     return async () => {
       for (let n = 1;; n++) {
-        round(rcu, n);
+        doRound(rcu, n);
         await new Promise((resolve) => setTimeout(resolve));
       }
     };
@@ -64,7 +89,7 @@ export const tasks: Record<
   rounds(handle) {
     const rcu = join(handle);
     return () => {
-      for (let n = 1;; n++) round(rcu, n);
+      for (let n = 1;; n++) doRound(rcu, n);
     };
   },
   idle(handle) {
@@ -110,16 +135,24 @@ export const tasks: Record<
       if (!same) throw new Error("The zombie saw memory that was reused");
     };
   },
-  throws(handle) {
+  /** Enqueues closures and frees, and never has the turn in which they would be done. */
+  queues(handle) {
     const rcu = join(handle);
-    const map = roundsMap(rcu);
     return () => {
-      map.set("key 0", { round: 0 });
-      throw new Error("nobody catches this");
+      for (let i = 0; i < 7; i++) rcu.callRcu(() => {});
+      for (let i = 0; i < 5; i++) rcu.deferFree(rcu.memory.allocate(4));
+      while (true) Atomics.load(rcu.memory.words, 0);
     };
   },
 };
 
 for (const scenario of [...MAPS, ...SORTED_MAPS]) {
   tasks[scenario.name] = (handle) => scenario.act(join(handle), () => {});
+}
+
+for (const [where, act] of Object.entries(THROWS)) {
+  tasks[where] = (handle) => {
+    const rcu = join(handle);
+    return () => act(rcu);
+  };
 }

@@ -1,10 +1,12 @@
 // What becomes of a domain when real threads die.
 
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals, assertRejects } from "@std/assert";
 import { Rcu, RcuCell, type ReaderLostEvent, u32 } from "../mod.ts";
 import { DONE, DYING, startMortal } from "./_mortals.ts";
-import { canaryCell, roundsMap } from "./_mortal_tasks.ts";
-import { MAPS, SORTED_MAPS } from "./death/_scenarios.ts";
+import { canaryCell, THROWING, throwingMap } from "./_mortal_tasks.ts";
+import { FAULTS } from "./death/_faults.ts";
+import { MAPS, SORTED_MAPS } from "./death/_map_scenarios.ts";
+import { scenarioOf } from "./death/_scenarios.ts";
 import {
   assertWhole,
   create,
@@ -24,22 +26,30 @@ async function checkUndertaker({ memory }: Rcu): Promise<void> {
   worker.terminate();
 }
 
-Deno.test("an idle worker that is terminated is lost: its slot is free, its frees are done, its closures counted", async () => {
+Deno.test("an idle worker that is terminated is lost: its slot is free, its frees are done", async () => {
   using rcu = create();
+  const live = await assertWhole(rcu);
   const lost: ReaderLostEvent[] = [];
   rcu.addEventListener("readerlost", (event) => lost.push(event));
   using mortal = startMortal(rcu, "idle");
   await mortal.reached(DONE);
   mortal.terminate();
   await until("the event", () => lost.length > 0);
-  await assertWhole(rcu);
-  const [{ lostCallbacks, name }] = lost;
-  assertEquals({ lost: lost.length, lostCallbacks, name }, {
-    lost: 1,
-    lostCallbacks: rcu.stats().callbacks.lost,
-    name: "mortal",
-  });
-  assert(rcu.stats().callbacks.lost <= 2);
+  assertEquals(await assertWhole(rcu), live);
+  assertEquals(lost.map(({ name }) => name), ["mortal"]);
+});
+
+Deno.test("the closures that a dead thread had waiting are counted as lost, and its frees are not", async () => {
+  using rcu = create();
+  const live = await assertWhole(rcu);
+  const lost: ReaderLostEvent[] = [];
+  rcu.addEventListener("readerlost", (event) => lost.push(event));
+  using mortal = startMortal(rcu, "queues", 1_000);
+  await mortal.reached(DYING);
+  await until("the event", () => lost.length > 0);
+  assertEquals(await assertWhole(rcu), live);
+  assertEquals(lost.map(({ lostCallbacks }) => lostCallbacks), [7]);
+  assertEquals(rcu.stats().callbacks.lost, 7);
 });
 
 Deno.test("each Rcu with a listener hears of a death once", async () => {
@@ -69,6 +79,8 @@ Deno.test("a grace period ends when the thread in whose section it waits has die
   using rcu = create();
   using mortal = startMortal(rcu, "section", 2);
   await mortal.reached(DYING);
+  const [, { name, online }] = rcu.stats().readers;
+  assertEquals([name, online], ["mortal", true]);
   await rcu.synchronize();
   rcu.synchronizeSync();
   await assertWhole(rcu);
@@ -80,7 +92,8 @@ Deno.test("a thread that blocks without an event loop has another one ask, and g
   await checkUndertaker(rcu);
   using mortal = startMortal(rcu, "lock", 3);
   await mortal.reached(DYING);
-  // It dies holding the lock or before it has it; either way nobody but a worker can ask.
+  // Its reads go on. It has the lock, and nobody but a worker can ask.
+  assertEquals(cell.get(), 1);
   cell.set(2);
   assertEquals(cell.get(), 2);
   await assertWhole(rcu);
@@ -104,21 +117,36 @@ Deno.test("a thread that joins a full domain finds a place when the dead have be
   joined!.close();
 });
 
-Deno.test("a worker that an uncaught error ends loses nothing", async () => {
-  using rcu = create();
-  const map = roundsMap(rcu);
-  using mortal = startMortal(rcu, "throws");
-  await until("its error", () => mortal.error !== undefined);
-  await assertWhole(rcu);
-  assertEquals(map.get("key 0"), { round: 0 });
-  map.set("key 0", { round: 1 });
-});
+for (const where of THROWING) {
+  Deno.test(`a worker that an uncaught error ends loses nothing: it comes from ${where}`, async () => {
+    using rcu = create();
+    const map = throwingMap(rcu);
+    map.replaceAll([["key", 0]]);
+    const live = await assertWhole(rcu);
+    using mortal = startMortal(rcu, where);
+    await until("its error", () => mortal.error !== undefined);
+    assert(mortal.error!.includes("nobody catches this"), mortal.error);
+    assertEquals(await assertWhole(rcu), live);
+    assertEquals([...map], [["key", 0]]);
+    map.set("key", 1);
+    assertEquals(map.get("key"), 1);
+  });
+}
 
 Deno.test("threads that die in the middle of updates leave them done or not begun", async () => {
   const all = [...MAPS, ...SORTED_MAPS];
   for (const scenario of all.filter((_, i) => i % 5 === 0)) {
     await dieAtSteps(scenario, [1, 4, 9]);
   }
+});
+
+Deno.test("a burial that leaks is noticed", async () => {
+  using heals = new DisposableStack();
+  FAULTS["a burial that lets be what was allocated and not published"]
+    .plant(heals);
+  await assertRejects(() =>
+    dieAtSteps(scenarioOf("string to json: insertions"), [8, 9, 10, 11, 12])
+  );
 });
 
 Deno.test("a zombie that reads on sees nothing that was reused, and the grace period ends behind it", async () => {
