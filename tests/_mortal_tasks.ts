@@ -6,6 +6,7 @@ import {
   RcuCell,
   type RcuHandle,
   RcuMap,
+  RcuSortedMap,
   string,
   u32,
 } from "../mod.ts";
@@ -31,6 +32,40 @@ function join(handle: RcuHandle): Rcu {
 /** Opens a map in whose updates their callers' code throws. */
 export function throwingMap(rcu: Rcu): RcuMap<string, unknown> {
   return RcuMap.open(rcu, "throws", { key: string, value: json<unknown>() });
+}
+
+/** What is waited for: changes it, and waits for a change of it. */
+export interface Watched {
+  change(): void;
+  /** Whether it is as {@linkcode Watched.change} leaves it. */
+  changed(): boolean;
+  wait(signal: AbortSignal): Promise<unknown>;
+}
+
+/** Opens what one thread waits for and another one changes. */
+export const WATCHED: Record<string, (rcu: Rcu) => Watched> = {
+  "a cell"(rcu) {
+    const cell = RcuCell.open(rcu, "watched", { value: u32, initial: 0 });
+    return {
+      change: () => cell.set(1),
+      changed: () => cell.get() === 1,
+      wait: (signal) => cell.waitForChange({ since: 0, signal }),
+    };
+  },
+  "a map": (rcu) =>
+    watchedMap(RcuMap.open(rcu, "watched", { key: u32, value: u32 })),
+  "a sorted map": (rcu) =>
+    watchedMap(RcuSortedMap.open(rcu, "watched", { key: u32, value: u32 })),
+};
+
+function watchedMap(
+  map: RcuMap<number, number> | RcuSortedMap<number, number>,
+): Watched {
+  return {
+    change: () => void map.set(1, 1),
+    changed: () => map.get(1) === 1,
+    wait: (signal) => map.changes({ signal }).next(),
+  };
 }
 
 function fail(): never {
@@ -154,5 +189,12 @@ for (const [where, act] of Object.entries(THROWS)) {
   tasks[where] = (handle) => {
     const rcu = join(handle);
     return () => act(rcu);
+  };
+}
+
+for (const [what, open] of Object.entries(WATCHED)) {
+  tasks[`a change of ${what}`] = (handle) => {
+    const watched = open(join(handle));
+    return () => watched.change();
   };
 }

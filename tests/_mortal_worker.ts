@@ -16,6 +16,7 @@ const ACCESSES = [
   "compareExchange",
   "exchange",
   "load",
+  "notify",
   "store",
   "sub",
 ] as const;

@@ -6,9 +6,17 @@ import { scenarioOf, SCENARIOS } from "./death/_scenarios.ts";
 import { sweep } from "./death/_sweep.ts";
 import { withWorkers } from "./_workers.ts";
 
+/** Where lists of blocks change hands: what a burial does about that, nothing else looks at. */
+const DENSE = new Set([
+  "a thread leaves beside a reader",
+  "blocks are handed over",
+  "what was handed over is taken back",
+]);
+
 for (const scenario of SCENARIOS) {
   Deno.test(`a thread may die at any step of this: ${scenario.name}`, () => {
-    assert(sweep(scenario, { tries: 12 }) > 0);
+    const tries = DENSE.has(scenario.name) ? Infinity : 12;
+    assert(sweep(scenario, { tries }) > 0);
   });
 }
 

@@ -3,7 +3,7 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { Rcu, RcuCell, type ReaderLostEvent, u32 } from "../mod.ts";
 import { DONE, DYING, startMortal } from "./_mortals.ts";
-import { canaryCell, THROWING, throwingMap } from "./_mortal_tasks.ts";
+import { canaryCell, THROWING, throwingMap, WATCHED } from "./_mortal_tasks.ts";
 import { FAULTS } from "./death/_faults.ts";
 import { MAPS, SORTED_MAPS } from "./death/_map_scenarios.ts";
 import { scenarioOf } from "./death/_scenarios.ts";
@@ -13,7 +13,7 @@ import {
   dieAtRandom,
   dieAtSteps,
 } from "./death/_threads.ts";
-import { until } from "./_workers.ts";
+import { PATIENCE, until } from "./_workers.ts";
 
 /** Has a module checked that a blocked thread is going to start: that takes `deno test` seconds, once. */
 async function checkUndertaker({ memory }: Rcu): Promise<void> {
@@ -130,6 +130,26 @@ for (const where of THROWING) {
     assertEquals([...map], [["key", 0]]);
     map.set("key", 1);
     assertEquals(map.get("key"), 1);
+  });
+}
+
+for (const [what, open] of Object.entries(WATCHED)) {
+  Deno.test(`whoever waits for a change of ${what} hears of one whose maker dies, at whichever access`, async () => {
+    for (let at = 0, survived = false; !survived; at++) {
+      using rcu = create();
+      const watched = open(rcu);
+      const patience = AbortSignal.timeout(PATIENCE);
+      const over = new AbortController();
+      const heard = watched.wait(AbortSignal.any([patience, over.signal]))
+        .catch((reason) => assert(over.signal.aborted, `${at}: ${reason}`));
+      using mortal = startMortal(rcu, `a change of ${what}`, at);
+      await mortal.reached(DONE);
+      survived = Atomics.load(mortal.state, 0) === DONE;
+      mortal.terminate();
+      await assertWhole(rcu);
+      if (!watched.changed()) over.abort();
+      await heard;
+    }
   });
 }
 

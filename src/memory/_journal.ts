@@ -13,6 +13,7 @@ import {
   RANGE_STEP,
   STORES,
   STORES_AT,
+  WATCHED,
 } from "./_work.ts";
 
 /** Stores for which a thread's own words have room. */
@@ -70,6 +71,8 @@ export function journalWords(stores: number): number {
  * 7. Locks that the thread takes are written into its words before they are taken, and
  *    looked at by what they themselves say: a place that names a lock whose word does
  *    not bear the thread's name says nothing. So none of those stores need an order.
+ * 8. What watchers sleep on is written down before the lock is taken, and forgotten when they have
+ *    been told. In between a burial tells them; once more than need be does no harm.
  */
 export class Journal {
   readonly #words: Int32Array;
@@ -305,23 +308,49 @@ export class Journal {
     this.#area = scratch + HAND_WORDS;
   }
 
+  // Watchers
+
+  /**
+   * Says before a write what watchers sleep on.
+   *
+   * @param version A word that moves whenever they are to look.
+   */
+  willTell(version: Address): void {
+    this.#words[this.#work + WATCHED] = version;
+  }
+
+  /** They have been told. */
+  hasTold(): void {
+    this.#words[this.#work + WATCHED] = 0;
+  }
+
   // For a thread that is dead, by whoever has taken its place
 
-  /** Makes the stores that a dead thread had committed. It still has their locks. */
+  /**
+   * Makes the stores that a dead thread had committed. It still has their locks. Wakes who waits
+   * for one of the words to change, or for the structure: the thread may have died before it did.
+   */
   recoverStores(): void {
     const words = this.#words;
     const work = this.#work;
-    if (words[work + PHASE] === COMMITTED) {
-      const area = words[work + STORES_AT];
+    const phase = words[work + PHASE];
+    const area = words[work + STORES_AT];
+    // What is done may have been followed by newer stores, and an area elsewhere be another one's by now.
+    if (phase === COMMITTED || (phase === DONE && area === this.#area)) {
       const end = area + words[work + STORES];
       for (let at = area; at < end; at += 2) {
-        Atomics.store(words, words[at], words[at + 1]);
-        // Somebody may wait for it to change.
+        if (phase === COMMITTED) Atomics.store(words, words[at], words[at + 1]);
         Atomics.notify(words, words[at]);
       }
       words[work + PHASE] = DONE;
     }
     this.#makeEven();
+    const version = words[work + WATCHED];
+    if (version === 0) return;
+    // Pairs with: the sleep in `Watch`. Who finds nothing new sleeps on.
+    Atomics.add(words, version, 1);
+    Atomics.notify(words, version);
+    words[work + WATCHED] = 0;
   }
 
   #makeEven(): void {

@@ -18,6 +18,8 @@ export const STORES_AT = 7;
 export const RANGE_AT = 8;
 export const RANGE_END = 9;
 export const RANGE_STEP = 10;
+/** What watchers of the structure that is being written sleep on; 0 when they have been told. */
+export const WATCHED = 11;
 /** The locks of structures that the thread may have. */
 export const LOCKS = 16;
 export const MOST_LOCKS = 32;

@@ -128,6 +128,7 @@ export class Builder<K, V> {
     const { journal } = membership;
     const held: Address[] = [];
     let published = false;
+    table.beginWrite();
     try {
       // In the order in which everybody takes them: no deadlock.
       for (const lock of this.#locks()) {

@@ -373,6 +373,11 @@ export class Table<K> {
     return Atomics.add(this.words, this.header + STAMPS, 1);
   }
 
+  /** To be called before a write: should the thread die in it, who buries it tells the watchers. */
+  beginWrite(): void {
+    this.membership.journal.willTell(this.header + WATCHED);
+  }
+
   /**
    * Tells whoever wants to know that there has been a write: watchers, and updates of this thread
    * that try again.
@@ -382,6 +387,7 @@ export class Table<K> {
   noteWrite(key: unknown): void {
     const { header, membership, words } = this;
     announceChange(words, header + WATCHERS, header + WATCHED);
+    membership.journal.hasTold();
     noteWrite(membership, header, key);
   }
 

@@ -93,6 +93,7 @@ export class TreeBuilder<K, V> {
       // The levels that are full are black, and one that is not is red.
       const root = this.#arrange(0, size, 31 - Math.clz32(size + 1));
       built = makeRoot(membership, root);
+      tree.beginWrite();
       membership.lock(header + LOCK);
       try {
         const old = Atomics.load(words, header + TREE);
@@ -175,6 +176,7 @@ export class TreeBuilder<K, V> {
 export function emptyTree<K, V>(tree: Tree<K>, values: Values<V>): void {
   const { header, membership, words } = tree;
   const { journal } = membership;
+  tree.beginWrite();
   membership.lock(header + LOCK);
   try {
     const current = Atomics.load(words, header + TREE);

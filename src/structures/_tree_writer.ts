@@ -76,6 +76,7 @@ export class TreeWriter<K, V> {
    */
   put(probe: Probe, value: number, expected: Expected | undefined): boolean {
     let done = false;
+    this.#tree.beginWrite();
     try {
       done = this.#run(() => this.#put(probe, value, expected));
     } catch (error) {
@@ -95,6 +96,7 @@ export class TreeWriter<K, V> {
    * @returns Whether it was there.
    */
   delete(probe: Probe): boolean {
+    this.#tree.beginWrite();
     const deleted = this.#run(() => this.#delete(probe));
     if (deleted) {
       this.#tree.noteWrite(keyOf(probe));

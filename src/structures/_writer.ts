@@ -54,6 +54,7 @@ export class Writer<K, V> {
     const stripe = table.stripe(probe.hash);
     let node: Address = 0; // allocated ahead of the lock
     let result: PutResult;
+    table.beginWrite();
     try {
       while (
         (result = this.#tryPut(probe, stripe, value, expected, node)) ===
@@ -177,6 +178,7 @@ export class Writer<K, V> {
     const table = this.#table;
     const { membership } = table;
     const stripe = table.stripe(probe.hash);
+    table.beginWrite();
     membership.lock(stripe + STRIPE_LOCK);
     let deleted = false;
     try {

@@ -11,6 +11,7 @@ export const PLANS: Readonly<Record<string, Plan>> = {
     ["reader", "rcu", "closing"],
     ["synchronize", "membership_exhaustion"],
     ["faults", "membership_end"],
+    ["death"],
   ],
   grace_periods: [
     ["grace_period_steps"],
@@ -23,6 +24,7 @@ export const PLANS: Readonly<Record<string, Plan>> = {
     ["callback_steps", "callback_turns", "handover", "reclaimer_steps"],
     ["callbacks", "throttled"],
     ["barrier", "overload", "membership_exhaustion"],
+    ["death"],
     ["offloaded"],
   ],
 };
