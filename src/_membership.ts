@@ -86,6 +86,15 @@ const COUNT_TRIES = 8;
 const LEFT_BEHIND =
   "if it is a worker that has ended without close(), it is in the way until that is proven";
 
+/** A report, and the same in words. */
+interface Described {
+  report: StallReport;
+  words: string;
+}
+
+/** Those of this thread that are open. */
+const memberships = new Set<Membership>();
+
 /** What a membership reports to its owner. */
 export interface MembershipEvents {
   /** A callback threw, or a section was held across an await. */
@@ -315,6 +324,7 @@ export class Membership {
     this.journal.settle();
     this.journal.settleAll();
     globalThis.addEventListener?.("error", this.#onUncaught);
+    memberships.add(this);
     if (name !== "") this.#publishName(name);
   }
 
@@ -656,13 +666,16 @@ export class Membership {
    * @param timeout Longest wait in ms.
    */
   barrierSync(timeout: number): void {
-    const deadline = performance.now() + timeout;
-    const done = this.#barrier();
-    while (!done()) {
+    const begin = performance.now();
+    const { isDone, waitsFor } = this.#barrier();
+    while (!isDone()) {
       // A callback may have opened a section and left it open.
       this.assertOutside("finish a barrier");
-      const left = deadline - performance.now();
-      if (left <= 0) this.#throwStalled("finish a barrier", timeout);
+      const left = begin + timeout - performance.now();
+      if (left <= 0) {
+        const report = this.#barrierReport(begin, waitsFor());
+        this.#throwStalled("finish a barrier", timeout, report);
+      }
       if (timeout - left > DOUBT) this.inquest.beginElsewhere();
       if (this.callbacks.waitsFor === undefined) {
         this.reader.goOffline();
@@ -680,12 +693,14 @@ export class Membership {
    * @param signal Ends the wait early.
    */
   async barrier(signal: AbortSignal | undefined): Promise<void> {
-    const done = this.#barrier();
+    const begin = performance.now();
+    const { isDone, waitsFor } = this.#barrier();
     await this.whileOpen(signal, async (over) => {
       let pause = 0;
-      while (!done()) {
+      while (!isDone()) {
         if (signal?.aborted) {
-          this.throwAborted("finish a barrier", signal);
+          const { report, words } = this.#barrierReport(begin, waitsFor());
+          this.throwAborted("finish a barrier", signal, report, words);
         }
         const cookie = this.callbacks.waitsFor;
         if (cookie !== undefined) {
@@ -705,8 +720,8 @@ export class Membership {
     if (sequence.inProgress()) this.#stalls.look(sequence.current());
   }
 
-  /** Takes note of what every thread has enqueued; the result says whether that is done. */
-  #barrier(): () => boolean {
+  /** Takes note of what every thread has enqueued; the result says whether that is done, and whose is not. */
+  #barrier(): { isDone: () => boolean; waitsFor: () => number[] } {
     probeStack();
     let departures = 0;
     let goals: number[] = [];
@@ -724,10 +739,13 @@ export class Membership {
       note();
     };
     // Pairs with: the stores of the counters in Callbacks.
-    const reached = () =>
-      goals.every((goal, reader) =>
-        ((this.counters.done(reader) - goal) | 0) >= 0 ||
-        this.counters.pending(reader) === 0
+    const hasReached = (goal: number, reader: number) =>
+      ((this.counters.done(reader) - goal) | 0) >= 0 ||
+      this.counters.pending(reader) === 0;
+    const reached = () => goals.every(hasReached);
+    const waitsFor = () =>
+      [...goals.keys()].filter((reader) =>
+        reader !== this.index && !hasReached(goals[reader], reader)
       );
     // What it would wait for is other threads' once the membership has ended, be it by a callback.
     const process = () => {
@@ -735,7 +753,7 @@ export class Membership {
       this.assertOpen("finish a barrier");
     };
     begin();
-    return () => {
+    const isDone = () => {
       this.assertOpen("finish a barrier");
       process();
       let done = reached();
@@ -760,9 +778,34 @@ export class Membership {
       begin();
       return false;
     };
+    return { isDone, waitsFor };
   }
 
   // Reports
+
+  /**
+   * Who is in a barrier's way: who holds the grace period up, or else who has callbacks of its own
+   * and does not come to them, because it blocks or its turn does not end.
+   *
+   * @param begin When the barrier began.
+   * @param others Threads with callbacks that the barrier waits for.
+   * @returns The report, and the same in words.
+   */
+  #barrierReport(begin: number, others: number[]): Described {
+    const report = this.stallReport();
+    if (report.readers.length > 0 || others.length === 0) {
+      return { report, words: this.#describeBlocking(report) };
+    }
+    const age = performance.now() - begin;
+    const readers = others.map((id) => ({
+      id,
+      name: this.nameOf(id),
+      age,
+      behind: 0,
+    }));
+    const found = { ...report, age, readers };
+    return { report: found, words: this.#describeBlocking(found, "callbacks") };
+  }
 
   /**
    * Callbacks of all threads that wait, orphans and what is handed over included.
@@ -846,12 +889,41 @@ export class Membership {
     return true;
   }
 
-  #throwStalled(act: string, timeout: number): never {
-    const report = this.stallReport();
+  #throwStalled(
+    act: string,
+    timeout: number,
+    { report, words }: Described = this.#stalled(),
+  ): never {
     throw new RcuStallError(
-      `Cannot ${act} within ${timeout} ms: ${describeStall(report)}`,
+      `Cannot ${act} within ${timeout} ms: ${words}`,
       report,
     );
+  }
+
+  #stalled(): Described {
+    const report = this.stallReport();
+    return { report, words: this.#describeBlocking(report) };
+  }
+
+  /** A report about a wait in which this thread does nothing else. */
+  #describeBlocking(report: StallReport, what?: "callbacks"): string {
+    const mine = report.readers.filter(({ id }) => this.#isMine(id));
+    const hint = mine.length === 0
+      ? undefined
+      : `${
+        nameReaders(mine)
+      } is of this thread, too: it does nothing while the thread waits, unless its threadOffline() is called before`;
+    return describeStall(report, what, hint);
+  }
+
+  /** Whether another membership of this very thread has a record. */
+  #isMine(index: number): boolean {
+    for (const other of memberships) {
+      if (other.words.buffer === this.words.buffer && other.index === index) {
+        return true;
+      }
+    }
+    return false;
   }
 
   /**
@@ -908,6 +980,7 @@ export class Membership {
       this.journal.finish();
     }
     this.#closed = true;
+    memberships.delete(this);
     globalThis.removeEventListener?.("error", this.#onUncaught);
     // Before the callbacks: none of them can open a section that would be left open.
     this.reader.close();
@@ -992,11 +1065,17 @@ export function stallWarning(report: StallReport): string {
   }`;
 }
 
-function describeStall(report: StallReport): string {
-  const { readers, pending } = report;
-  return readers.length === 0
-    ? `no reader is in the way now; ${pending} callbacks wait`
-    : `${
-      nameReaders(readers)
-    } did not pass a quiescent state; ${pending} callbacks wait; ${LEFT_BEHIND}`;
+function describeStall(
+  { pending, readers }: StallReport,
+  what: "quiescent state" | "callbacks" = "quiescent state",
+  hint: string = LEFT_BEHIND,
+): string {
+  const waiting = pending === 1
+    ? "1 callback waits"
+    : `${pending} callbacks wait`;
+  if (readers.length === 0) return `no reader is in the way now; ${waiting}`;
+  const missing = what === "callbacks"
+    ? "come to its callbacks"
+    : "pass a quiescent state";
+  return `${nameReaders(readers)} did not ${missing}; ${waiting}; ${hint}`;
 }

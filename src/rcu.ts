@@ -592,11 +592,12 @@ export class Rcu extends EventTarget implements Disposable {
 
   /**
    * Waits until every callback and deferred free that any thread had enqueued
-   * is done. Keeps the process alive until then.
+   * is done. Keeps the process alive until then. Closures run in the threads that enqueued them:
+   * one that blocks, or whose turn does not end, holds this up until its death has been proven.
    *
    * @param options A signal to give up.
    * @returns A promise that resolves then.
-   * @throws {RcuStallError} If the signal is aborted first.
+   * @throws {RcuStallError} If the signal is aborted first. Its report names who is in the way.
    * @throws {Error} Inside a read section, or if the membership is closed, be it meanwhile.
    *
    * @example Before taking stock

@@ -1,7 +1,7 @@
 // A thread that defers.
 
 import { Rcu, type RcuHandle } from "../mod.ts";
-import { PATIENCE, serve, tell } from "./_workers.ts";
+import { PATIENCE, serve, tell, waitFor } from "./_workers.ts";
 
 let rcu: Rcu;
 
@@ -26,6 +26,15 @@ serve({
       rcu.callRcu(() => Atomics.add(memory.words, counter, 1));
     }
     for (let i = 0; i < blocks; i++) rcu.deferFree(memory.allocate(8));
+  },
+
+  /** Enqueues, and blocks outside of any section from words[0] until words[1]. */
+  block({ handle, words }: { handle: RcuHandle; words: Int32Array }): void {
+    using blocker = Rcu.attach(handle, { name: "blocker" });
+    for (let i = 0; i < 2; i++) blocker.callRcu(() => {});
+    blocker.threadOffline();
+    tell(words, 0);
+    waitFor(words, 1);
   },
 
   /** Enqueues and closes in the same turn. */

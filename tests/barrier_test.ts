@@ -64,12 +64,44 @@ Deno.test("a barrier that would wait for a blocked thread gives up and says so",
     const { report } = assertThrows(
       () => rcu.barrierSync(),
       RcuStallError,
-      "Cannot finish a barrier within 20 ms: no reader is in the way now; 1 callbacks wait",
+      'Cannot finish a barrier within 20 ms: reader 1 ("other") did not come to its callbacks; 1 callback waits; reader 1 ("other") is of this thread, too',
     );
-    assertEquals([report.readers, report.pending], [[], 1]);
+    assertEquals(
+      [report.readers.map(({ name }) => name), report.pending],
+      [["other"], 1],
+    );
     await rcu.barrier();
     assertEquals(rcu.stats().callbacks.pending, 0);
   }));
+
+Deno.test("a barrier that gives up names the threads that do not come to their callbacks", () =>
+  withDomain(
+    { stallTimeout: 50 },
+    (rcu) =>
+      withWorkers("_callbacks_worker.ts", 1, async (worker) => {
+        const words = sharedWords(2);
+        const blocking = worker.call("block", { handle: rcu.handle, words });
+        waitFor(words, 0);
+        const why = 'reader 1 ("blocker") did not come to its callbacks; ' +
+          "2 callbacks wait";
+        const signal = AbortSignal.timeout(1);
+        const errors = [
+          assertThrows(() => rcu.barrierSync(), RcuStallError, why),
+          await assertRejects(
+            () => rcu.barrier({ signal }),
+            RcuStallError,
+            why,
+          ),
+        ];
+        for (const { report: { age, readers } } of errors) {
+          assertEquals(readers, [{ id: 1, name: "blocker", age, behind: 0 }]);
+          assert(age > 0);
+        }
+        tell(words, 1);
+        await blocking;
+        await rcu.barrier();
+      }),
+  ));
 
 for (const wait of ["barrierSync", "barrier"] as const) {
   Deno.test(`${wait}() waits for what other threads had enqueued, closures and blocks`, () =>

@@ -318,7 +318,7 @@ Deno.test("a stall is printed unless a listener prevents it", () =>
       stalls.printed[0],
       [
         `A grace period has not ended for ${Math.round(age)} ms: `,
-        'reader 1 ("holder") did not pass a quiescent state; 1 callbacks wait; ',
+        'reader 1 ("holder") did not pass a quiescent state; 1 callback waits; ',
         "if it is a worker that has ended without close(), it is in the way until that is proven",
       ].join(""),
     );

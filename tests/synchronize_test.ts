@@ -82,7 +82,7 @@ for (const expedited of [false, true]) {
           RcuStallError,
           `Cannot wait for a grace period within ${ms} ms: ` +
             'reader 1 ("slow"), reader 2 did not pass a quiescent state; ' +
-            "1 callbacks wait",
+            "1 callback waits",
         );
         assertEquals(error.name, "RcuStallError");
         const { age } = error.report;

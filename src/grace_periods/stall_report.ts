@@ -21,10 +21,13 @@ export interface StallReport {
   /**
    * How long the grace period in progress has been seen to last, by the thread that
    * has watched it longest, in ms; 0 if none is in progress. If the report is about a
-   * lock: how long this thread has waited for it.
+   * lock, or about callbacks of other threads: how long this thread has waited.
    */
   age: number;
-  /** The readers that are in the way. */
+  /**
+   * The readers that are in the way. If a barrier waits for callbacks and no grace period is held
+   * up: the threads whose callbacks they are.
+   */
   readers: StalledReader[];
   /** Callbacks and deferred frees of all threads that wait. */
   pending: number;
@@ -58,13 +61,14 @@ export interface StalledReader {
   name: string;
   /** How long it has been seen in the way, in ms: as long as the period, which waits only for readers of its beginning. */
   age: number;
-  /** How many grace periods have begun since its last quiescent state. */
+  /** How many grace periods have begun since its last quiescent state; 0 if it is none that a period waits for. */
   behind: number;
 }
 
 /**
  * Thrown when a wait runs into its limit because a reader does not pass a
- * quiescent state, or because a thread does not give back a lock.
+ * quiescent state, because a thread does not give back a lock, or because one does not
+ * come to the callbacks that a barrier waits for.
  *
  * @example Who is in the way
  * ```ts
