@@ -53,7 +53,7 @@ import {
   release,
   tryAcquire,
 } from "./sync/_mutex.ts";
-import { hasStack, probeStack } from "./sync/_stack.ts";
+import { hasStack, probeDeepStack, probeStack } from "./sync/_stack.ts";
 import { park } from "./sync/_park.ts";
 
 // Deno loads some globals when they are first used and runs pending microtasks meanwhile, which may
@@ -177,7 +177,7 @@ export class Membership {
     this.debug = debug;
     this.stallTimeout = words[HEADER_STALL_TIMEOUT];
     this.readers = new ReaderTable(words, places.readers, maxReaders);
-    probeStack();
+    probeDeepStack();
     this.inquest = new Inquest(words);
     this.#life = new Life(words);
     const record = this.readers.register(this.#life.mark);
@@ -971,7 +971,7 @@ export class Membership {
   close(): void {
     if (this.#closed) return;
     this.assertOutside("close");
-    probeStack();
+    probeDeepStack();
     const name = this.readers.nameOf(this.index);
     if (name !== 0) {
       if (this.journal.open) this.journal.settleAll();

@@ -1005,6 +1005,10 @@ export class Rcu extends EventTarget implements Disposable {
    * self.close();
    * ```
    *
+   * Closures run in the thread that enqueued them, when their grace period has ended. A thread
+   * that stops before, as this one may, loses them, and `"readerlost"` says so: where they
+   * matter, `await rcu.barrier()` first.
+   *
    * Nothing else does it: `using` does not get to run. A worker that ends without it
    * counts as a reader until it is proven dead, which takes another thread that waits, or
    * listens for `"readerlost"`, and some tenths of a second; its closures are lost.

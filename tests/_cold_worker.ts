@@ -37,6 +37,27 @@ serve({
     return wrong;
   },
 
+  /** Joins and leaves wherever the stack ends; says how often that went well. */
+  memberships(handle: RcuHandle): number {
+    let done = 0;
+    const deep = (): void => {
+      try {
+        deep();
+      } catch {
+        // The end of the stack.
+      }
+      if (done === 10) return;
+      try {
+        Rcu.attach(handle).close();
+        done++;
+      } catch {
+        // No room for it.
+      }
+    };
+    deep();
+    return done;
+  },
+
   /** Callbacks at the end of the stack: how many were called of those that were taken. */
   async callbacks(
     handle: RcuHandle,

@@ -237,6 +237,14 @@ Deno.test("a readLock for which the stack has no room opens no section", () => {
   }
 });
 
+Deno.test("a thread that joins where the stack has no room for leaving has not joined, in code that was never run before", async () => {
+  using rcu = Rcu.create({ capacity: 2 ** 22, maxReaders: 64 });
+  await withWorkers("./_cold_worker.ts", 1, async (worker) => {
+    assertEquals(await worker.call<number>("memberships", rcu.handle), 10);
+    assertEquals(rcu.stats().readers.length, 1);
+  });
+});
+
 Deno.test("a callback at the end of the stack is taken and counted, or neither, in code that was never run before", async () => {
   using rcu = Rcu.create({ capacity: 2 ** 22, maxReaders: 4 });
   await withWorkers("./_cold_worker.ts", 1, async (worker) => {

@@ -14,7 +14,7 @@
  * machine: 3 ns a call, 150 ns before it is optimized.
  *
  * What it does not ask for is the room that the engine wants when it compiles a
- * function at its first call, some 80 KiB. So locks are given back in a `finally`
+ * function at its first call, some 80 KiB ({@linkcode probeDeepStack} does). So locks are given back in a `finally`
  * all the same, by functions that every update calls.
  *
  * @param all Never `true`.
@@ -56,6 +56,22 @@ export function probeStack(all = false): void {
     0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
     0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
   );
+}
+
+/** Calls inside one another that take as much as compiling a function does: 100 KiB at least. */
+const DEEP = 1_000;
+
+/**
+ * As {@linkcode probeStack}, for what is done once and may be compiled there and then: joining and
+ * leaving a domain. Costs some µs.
+ *
+ * @param depth Calls that are left.
+ */
+export function probeDeepStack(depth: number = DEEP): void {
+  probeStack();
+  // An argument that is used afterwards: a call in the last place would take no room of its own.
+  if (depth > 0) probeDeepStack(depth - 1);
+  probeStack(depth < 0);
 }
 
 /**
