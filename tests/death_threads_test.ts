@@ -4,6 +4,8 @@ import { assert, assertEquals, assertRejects } from "@std/assert";
 import { Rcu, RcuCell, type ReaderLostEvent, u32 } from "../mod.ts";
 import { DONE, DYING, startMortal } from "./_mortals.ts";
 import { canaryCell, THROWING, throwingMap, WATCHED } from "./_mortal_tasks.ts";
+import { stub } from "@std/testing/mock";
+import { Inquest } from "../src/_inquest.ts";
 import { FAULTS } from "./death/_faults.ts";
 import { MAPS, SORTED_MAPS } from "./death/_map_scenarios.ts";
 import { scenarioOf } from "./death/_scenarios.ts";
@@ -14,6 +16,8 @@ import {
   dieAtSteps,
 } from "./death/_threads.ts";
 import { PATIENCE, until } from "./_workers.ts";
+
+const { beginElsewhere } = Inquest.prototype;
 
 /** Has a module checked that a blocked thread is going to start: that takes `deno test` seconds, once. */
 async function checkUndertaker({ memory }: Rcu): Promise<void> {
@@ -158,6 +162,37 @@ Deno.test("threads that die in the middle of updates leave them done or not begu
   for (const scenario of all.filter((_, i) => i % 5 === 0)) {
     await dieAtSteps(scenario, [1, 4, 9]);
   }
+});
+
+Deno.test("who blocks behind a thread that died in the middle of an update is held up until that is proven, and no longer", async () => {
+  let asked = 0;
+  using _counted = stub(
+    Inquest.prototype,
+    "beginElsewhere",
+    function (this: Inquest) {
+      asked++;
+      beginElsewhere.call(this);
+    },
+  );
+  for (
+    const name of ["u32 to u32: insertions", "sorted u32 to u32: insertions"]
+  ) {
+    const scenario = scenarioOf(name);
+    for (const at of [2, 3, 5, 8]) {
+      // Nobody would wait as long as this for a lock without a holder.
+      using rcu = Rcu.create({ capacity: 2 ** 22, stallTimeout: PATIENCE });
+      await checkUndertaker(rcu);
+      scenario.prepare(rcu);
+      using mortal = startMortal(rcu, name, at);
+      await mortal.reached(DYING);
+      // In the same turn: reads need nobody, updates the lock.
+      const found = scenario.look(rcu);
+      assert(scenario.isRight!(found), `${at}: ${found}`);
+      scenario.goOn(rcu);
+      await assertWhole(rcu);
+    }
+  }
+  assert(asked > 0, "nobody was in the way");
 });
 
 Deno.test("a burial that leaks is noticed", async () => {
