@@ -23,7 +23,7 @@ function named(name: string): Scenario {
   return [...SCENARIOS, ...TOYS].find((scenario) => scenario.name === name)!;
 }
 
-Deno.test("no scenario fails under its schedules of one preemption", () =>
+Deno.test("no scenario fails under its first schedules of one preemption", () =>
   withCrew(async (crew) => {
     for (const scenario of SCENARIOS) {
       const { found, all } = await crew.explore(scenario, {
