@@ -13,7 +13,7 @@ import { createDomain, openDomain, type OpenedDomain } from "./_domain.ts";
 import type { GracePeriodCookie } from "./grace_periods/cookie.ts";
 import { StallEvent } from "./grace_periods/stall_event.ts";
 import type { StallReport } from "./grace_periods/stall_report.ts";
-import { Membership, stallWarning } from "./_membership.ts";
+import { Membership, stallWarning, UNPROTECTED } from "./_membership.ts";
 import { show } from "./memory/_codec.ts";
 import type { Address, Arena, MemoryAudit } from "./memory/arena.ts";
 import type {
@@ -346,7 +346,10 @@ export class Rcu extends EventTarget implements Disposable {
    */
   quiescentState(): void {
     this.#membership.assertOpen("announce a quiescent state");
-    this.#membership.assertOutside("announce a quiescent state");
+    this.#membership.assertOutside(
+      "announce a quiescent state",
+      UNPROTECTED,
+    );
     this.#membership.reader.checkQuiescentState();
   }
 
@@ -369,7 +372,7 @@ export class Rcu extends EventTarget implements Disposable {
    */
   threadOffline(): void {
     this.#membership.assertOpen("go offline");
-    this.#membership.assertOutside("go offline");
+    this.#membership.assertOutside("go offline", UNPROTECTED);
     this.#membership.reader.goOffline();
   }
 
@@ -1144,9 +1147,14 @@ function assignInDebug(
   membership.checks!.assign(pointer, value);
 }
 
+const UNCLONEABLE = uncloneable(
+  "the memory of an Rcu, of which only the handle, rcu.handle, is for other threads",
+);
+
 function arenaOf(membership: Membership): Arena {
   const { heap, words } = membership;
-  return {
+  const arena: Arena & { readonly _uncloneable: symbol } = {
+    _uncloneable: UNCLONEABLE,
     words,
     allocate(size: number): Address {
       membership.assertOpen("allocate");
@@ -1173,4 +1181,5 @@ function arenaOf(membership: Membership): Arena {
       return heap.audit();
     },
   };
+  return arena;
 }
