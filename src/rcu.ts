@@ -167,6 +167,9 @@ export class Rcu extends EventTarget implements Disposable {
   /**
    * Registers the calling thread with a domain that another thread created.
    *
+   * Where all slots are taken, those of threads that ended without `close()` become free as soon
+   * as that is proven, which takes a turn of the event loop: await something and try again.
+   *
    * @param handle The other thread's `handle`.
    * @param options The thread's name.
    * @returns The calling thread's membership.
@@ -378,7 +381,8 @@ export class Rcu extends EventTarget implements Disposable {
 
   /**
    * Puts the thread online ahead of its next section; a section does it by
-   * itself. The end of the turn takes it offline again.
+   * itself. The end of the turn takes it offline again, and so does an event listener
+   * that throws while no section is open, as that ends the turn, too.
    *
    * @throws {Error} If the membership is closed.
    *
