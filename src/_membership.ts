@@ -76,6 +76,9 @@ const NAP = 1;
 /** What overload makes an updater wait at most, in ms: 1, and twice that for each further highWater. */
 const LONGEST_OVERLOAD_WAIT = 64;
 
+/** Why a thread does not say inside a section that it reads nothing. */
+export const UNPROTECTED = "nothing would protect what the section reads";
+
 /** Who has waited for so long asks whether somebody has died, in ms. */
 const DOUBT = 200;
 
@@ -348,16 +351,18 @@ export class Membership {
   }
 
   /**
-   * Throws if the thread is in a read section: nobody waits for a grace period there.
+   * Throws if the thread is in a read section: nobody waits for a grace period there,
+   * or says that it reads nothing.
    *
    * @param act What the caller was about to do, for the error.
+   * @param why Why it cannot be done there.
    */
-  assertOutside(act: string): void {
+  assertOutside(act: string, why = "it would wait for itself"): void {
     if (this.reader.depth !== 0) {
       throw new Error(
         this.reader.held
           ? `Cannot ${act} as no section of this thread may be open: one that was held across an await has not been disposed of`
-          : `Cannot ${act} inside a read section: it would wait for itself`,
+          : `Cannot ${act} inside a read section: ${why}`,
       );
     }
   }
@@ -970,7 +975,7 @@ export class Membership {
    */
   close(): void {
     if (this.#closed) return;
-    this.assertOutside("close");
+    this.assertOutside("close", UNPROTECTED);
     probeDeepStack();
     const name = this.readers.nameOf(this.index);
     if (name !== 0) {

@@ -13,7 +13,7 @@ import { createDomain, openDomain, type OpenedDomain } from "./_domain.ts";
 import type { GracePeriodCookie } from "./grace_periods/cookie.ts";
 import { StallEvent } from "./grace_periods/stall_event.ts";
 import type { StallReport } from "./grace_periods/stall_report.ts";
-import { Membership, stallWarning } from "./_membership.ts";
+import { Membership, stallWarning, UNPROTECTED } from "./_membership.ts";
 import { show } from "./memory/_codec.ts";
 import type { Address, Arena, MemoryAudit } from "./memory/arena.ts";
 import type {
@@ -166,6 +166,9 @@ export class Rcu extends EventTarget implements Disposable {
 
   /**
    * Registers the calling thread with a domain that another thread created.
+   *
+   * Where all slots are taken, those of threads that ended without `close()` become free as soon
+   * as that is proven, which takes a turn of the event loop: await something and try again.
    *
    * @param handle The other thread's `handle`.
    * @param options The thread's name.
@@ -346,7 +349,10 @@ export class Rcu extends EventTarget implements Disposable {
    */
   quiescentState(): void {
     this.#membership.assertOpen("announce a quiescent state");
-    this.#membership.assertOutside("announce a quiescent state");
+    this.#membership.assertOutside(
+      "announce a quiescent state",
+      UNPROTECTED,
+    );
     this.#membership.reader.checkQuiescentState();
   }
 
@@ -369,13 +375,14 @@ export class Rcu extends EventTarget implements Disposable {
    */
   threadOffline(): void {
     this.#membership.assertOpen("go offline");
-    this.#membership.assertOutside("go offline");
+    this.#membership.assertOutside("go offline", UNPROTECTED);
     this.#membership.reader.goOffline();
   }
 
   /**
    * Puts the thread online ahead of its next section; a section does it by
-   * itself. The end of the turn takes it offline again.
+   * itself. The end of the turn takes it offline again, and so does an event listener
+   * that throws while no section is open, as that ends the turn, too.
    *
    * @throws {Error} If the membership is closed.
    *
@@ -1149,9 +1156,14 @@ function assignInDebug(
   membership.checks!.assign(pointer, value);
 }
 
+const UNCLONEABLE = uncloneable(
+  "the memory of an Rcu, of which only the handle, rcu.handle, is for other threads",
+);
+
 function arenaOf(membership: Membership): Arena {
   const { heap, words } = membership;
-  return {
+  const arena: Arena & { readonly _uncloneable: symbol } = {
+    _uncloneable: UNCLONEABLE,
     words,
     allocate(size: number): Address {
       membership.assertOpen("allocate");
@@ -1178,4 +1190,5 @@ function arenaOf(membership: Membership): Arena {
       return heap.audit();
     },
   };
+  return arena;
 }

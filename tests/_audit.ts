@@ -3,11 +3,14 @@
 import { assert, assertEquals } from "@std/assert";
 import { Rcu, type RcuOptions } from "../mod.ts";
 import { CALLBACK_WORDS } from "../src/callbacks/_counters.ts";
+import { createDomain } from "../src/_domain.ts";
 import {
+  HEADER_DEBUG,
   HEADER_DETECTOR,
   HEADER_MAX_READERS,
   layout,
   magazinesOf,
+  POISONS,
 } from "../src/_layout.ts";
 import { until } from "./_workers.ts";
 import { membershipOf } from "../src/rcu.ts";
@@ -200,6 +203,19 @@ export function claimOf(words: Int32Array): number {
 /** How often to look before something is left for good: some seconds. */
 const LOOKS = 100;
 
+/** What a domain of a test is like. */
+export interface TestDomainOptions extends RcuOptions {
+  /** Whether freed memory is poisoned, with the classes that are there without `debug`. */
+  poisons?: boolean;
+}
+
+function create({ poisons = false, ...options }: TestDomainOptions): Rcu {
+  if (!poisons) return Rcu.create(options);
+  const { handle, words, name } = createDomain({ ...options, debug: false });
+  words[HEADER_DEBUG] = POISONS;
+  return Rcu.attach(handle, { name });
+}
+
 /**
  * Runs a scenario in a domain of its own, and asserts afterwards that nothing
  * of it is left: no callback, no live block, no list out of order, no other
@@ -210,11 +226,11 @@ const LOOKS = 100;
  * @param before What may leave live blocks behind.
  */
 export async function withDomain(
-  options: RcuOptions,
+  options: TestDomainOptions,
   use: (rcu: Rcu) => void | number | Promise<void | number>,
   before?: (rcu: Rcu) => void,
 ): Promise<void> {
-  using rcu = Rcu.create({ capacity: 2 ** 22, maxReaders: 8, ...options });
+  using rcu = create({ capacity: 2 ** 22, maxReaders: 8, ...options });
   before?.(rcu);
   const { live } = assertAddsUp(rcu.memory.audit());
   const kept = await use(rcu) ?? 0;

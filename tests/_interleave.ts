@@ -24,6 +24,9 @@ export class ChosenHash extends BlockKeyCodec<number> {
   prepare(key: number): number {
     return key;
   }
+  prepareKey(key: number): number {
+    return key;
+  }
   measure(): number {
     return 1;
   }

@@ -2,8 +2,11 @@
 
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import {
+  bytes,
+  f64,
   Fib,
   json,
+  type KeyCodec,
   NeighborTable,
   Rcu,
   RcuCell,
@@ -167,7 +170,7 @@ Deno.test("what is no function, no entries, no signal and no object is refused b
   const cyclic: unknown[] = [];
   cyclic.push(cyclic);
   assertRefused([
-    [(bad) => cell.update(bad), 5, "Cannot update a cell as the function must"],
+    [(bad) => cell.update(bad), 5, "Cannot update a cell as the callback must"],
     [(bad) => map.update("a", bad), undefined, "Cannot update an entry as the"],
     [
       (bad) => map.getOrInsertComputed("b", bad),
@@ -290,6 +293,11 @@ Deno.test("what belongs to its thread cannot be posted, and the error says what 
     assert(!Deno.inspect(what).includes("Symbol("), message);
     assertEquals(JSON.stringify(what), "{}");
   }
+  assertThrows(
+    () => port1.postMessage(rcu.memory),
+    DOMException,
+    "the memory of an Rcu, of which only the handle, rcu.handle, is for",
+  );
   port1.close();
   port2.close();
 });
@@ -328,4 +336,48 @@ Deno.test("options that do not exist are refused with those that do", async () =
     "Cannot create a domain as its options must be among capacity, maxReaders, ",
   );
   assertEquals(rcu.stats().readers.length, 1);
+});
+
+Deno.test("a bad key is called a key by whatever takes one, also where it only reads", () => {
+  using rcu = domain();
+  const bad = 5 as never;
+  for (const Kind of [RcuMap, RcuSortedMap]) {
+    const maps = [string, bytes, u32, f64].map((key) =>
+      Kind.open(rcu, `${Kind.name} of ${key.schema}`, {
+        key: key as KeyCodec<unknown>,
+        value: u32,
+      })
+    );
+    for (const map of maps) {
+      const wrong = Symbol("no key");
+      const acts: (() => unknown)[] = [
+        () => map.get(wrong),
+        () => map.has(wrong),
+        () => rcu.read(() => map.view(wrong)),
+        () => map.set(wrong, 1),
+        () => map.delete(wrong),
+        () => map.getOrInsert(wrong, 1),
+        () => map.getOrInsertComputed(wrong, () => 1),
+        () => map.update(wrong, () => 1),
+        () => map.replaceAll([[wrong, 1]]),
+      ];
+      if (map instanceof RcuSortedMap) {
+        acts.push(
+          () => map.floor(wrong),
+          () => map.ceiling(wrong),
+          () => [...map.range(wrong)],
+          () => [...map.range(undefined, wrong)],
+        );
+      }
+      for (const act of acts) {
+        assertThrows(act, TypeError, "Cannot use a key as ", String(act));
+      }
+    }
+    const [texts] = maps;
+    assertThrows(
+      () => texts.update("a", bad),
+      TypeError,
+      "Cannot update an entry as the callback must be a function: received 5",
+    );
+  }
 });

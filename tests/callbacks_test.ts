@@ -190,6 +190,26 @@ Deno.test("statistics count what waits, what has run, and the most that waited",
     });
   }));
 
+Deno.test("the most that waited is kept when another thread has the record of the one that saw it", () =>
+  withDomain({ highWater: 1e6 }, async (rcu) => {
+    const peak = () => rcu.stats().callbacks.peak;
+    const ids: number[] = [];
+    for (const count of [300, 1]) {
+      const section = rcu.readLock();
+      const member = Rcu.attach(rcu.handle);
+      ids.push(member.readerId);
+      for (let i = 0; i < count; i++) member.callRcu(() => {});
+      assertEquals(member.stats().callbacks.pending, count);
+      assertEquals(peak(), 300);
+      section[Symbol.dispose]();
+      rcu.threadOffline();
+      await member.barrier();
+      member.close();
+      assertEquals(peak(), 300);
+    }
+    assertEquals(ids[0], ids[1]);
+  }));
+
 Deno.test("beyond highWater the pending period is forced once per so many callbacks", () =>
   withDomain({ highWater: 640 }, (rcu) => {
     const forced = () => rcu.stats().gracePeriods.forced;

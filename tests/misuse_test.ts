@@ -2,10 +2,15 @@
 
 import { assert, assertEquals } from "@std/assert";
 import fc from "fast-check";
-import { RcuMemoryError, RcuStallError } from "../mod.ts";
+import * as mod from "../mod.ts";
 import { membershipOf } from "../src/rcu.ts";
 import { assertAddsUp, assertLists } from "./_audit.ts";
-import { ENTRY_POINTS, type EntryPoint, World } from "./_entry_points.ts";
+import {
+  ENTRY_POINTS,
+  type EntryPoint,
+  EXCEPTIONS,
+  World,
+} from "./_entry_points.ts";
 import {
   anySpoiling,
   everySpoiling,
@@ -16,6 +21,7 @@ import {
 
 const RUNS = 8;
 
+const { RcuMemoryError, RcuStallError } = mod;
 const DOCUMENTED = [TypeError, RangeError, RcuMemoryError, RcuStallError];
 
 /** Documented not to look at what it gets: the engine may complain. */
@@ -114,3 +120,48 @@ for (const entryPoint of ENTRY_POINTS) {
     );
   }
 }
+
+/** Whether a function is written with parameters, whatever their defaults. */
+function takesArguments(value: unknown): boolean {
+  return typeof value === "function" && !/^[^(]*\(\)/.test(String(value));
+}
+
+/** An object's own methods that take arguments. */
+function methodsOf(object: object, prefix: string): string[] {
+  return Object.entries(Object.getOwnPropertyDescriptors(object))
+    .filter(([name, { value }]) =>
+      name !== "constructor" && takesArguments(value)
+    ).map(([name]) => `${prefix}.${name}`);
+}
+
+/** What a caller can pass arguments to, of what the package exports. */
+function publicEntryPoints({ rcu }: World): string[] {
+  return Object.entries(mod).flatMap(([name, value]) => {
+    // Codecs are values: what takes them is listed.
+    if (typeof value !== "function") return [];
+    if (!/^class\b/.test(String(value))) {
+      return takesArguments(value) ? [name] : [];
+    }
+    const { prototype } = value;
+    const statics = methodsOf(value, name);
+    // Whoever has no `open` is made by the caller, or by the package.
+    const made = Object.hasOwn(value, "open") || value === mod.Rcu
+      ? []
+      : [`new ${name}`];
+    return value === mod.Rcu
+      ? [
+        ...statics,
+        ...methodsOf(prototype, "rcu"),
+        ...methodsOf(rcu.memory, "rcu.memory"),
+      ]
+      : [...made, ...statics, ...methodsOf(prototype, name)];
+  });
+}
+
+Deno.test("every public entry point that takes arguments is tried, or there is a reason why not", () => {
+  using world = new World(false);
+  const there = publicEntryPoints(world);
+  const tried = ENTRY_POINTS.map(({ name }) => name.replace(/ \(.*\)$/, ""));
+  const known = [...new Set(tried), ...Object.keys(EXCEPTIONS)];
+  assertEquals(known.toSorted(), there.toSorted());
+});

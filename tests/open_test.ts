@@ -1,4 +1,5 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
+import fc from "fast-check";
 import {
   bytes,
   type Codec,
@@ -9,6 +10,7 @@ import {
   RcuCell,
   RcuMap,
   RcuMemoryError,
+  RcuSortedMap,
   string,
   struct,
   u32,
@@ -83,6 +85,64 @@ Deno.test("any string is a name, and different strings are different names", () 
     assertEquals(RcuCell.open(rcu, name, { value: u32 }).get(), i);
   });
 });
+
+/** Names of any size and content, lone surrogates among it. */
+const anyName = fc.oneof(
+  fc.string({ unit: "grapheme", maxLength: 20 }),
+  fc.string({ unit: "binary", maxLength: 20 }),
+  // Any UTF-16 units.
+  fc.array(fc.nat(0xffff), { maxLength: 20 })
+    .map((units) => String.fromCharCode(...units)),
+  fc.constantFrom("\ud800", "\udfff", "\udc00\ud800", "a\ud83d", "\0"),
+  // Long ones, which differ in their last units alone.
+  fc.tuple(
+    fc.constantFrom("n", "\u0101", "\ud800"),
+    fc.integer({
+      min: 2_000,
+      max: 2_003,
+    }),
+  ).map(([unit, length]) => unit.repeat(length)),
+);
+
+Deno.test("a name opens the structure that was opened by it, and no other, whatever it is", () => {
+  fc.assert(
+    fc.property(
+      fc.uniqueArray(anyName, { minLength: 1, maxLength: 12 }),
+      fc.nat(2),
+      (names, kinds) => {
+        using rcu = domain();
+        const opened = names.map((name, i) => openAny(rcu, name, i + kinds));
+        opened.forEach((one, i) => one.write(i));
+        using member = Rcu.attach(rcu.handle);
+        const { live } = rcu.memory.audit();
+        // The other way round: not in the order in which they were made.
+        for (let i = names.length - 1; i >= 0; i--) {
+          for (const who of [rcu, member]) {
+            const again = openAny(who, names[i], i + kinds);
+            assertEquals(again.read(), i, JSON.stringify(names[i]));
+          }
+        }
+        assertEquals(rcu.memory.audit().live, live, "something was made anew");
+      },
+    ),
+    { numRuns: 200 },
+  );
+});
+
+/** Opens a structure of one of three kinds, to write a number to and read it. */
+function openAny(
+  rcu: Rcu,
+  name: string,
+  kind: number,
+): { write(n: number): void; read(): number | undefined } {
+  if (kind % 3 === 0) {
+    const cell = RcuCell.open(rcu, name, { value: u32, initial: 99 });
+    return { write: (n) => cell.set(n), read: () => cell.get() };
+  }
+  const Kind = kind % 3 === 1 ? RcuMap : RcuSortedMap;
+  const map = Kind.open(rcu, name, { key: u32, value: u32 });
+  return { write: (n) => void map.set(0, n), read: () => map.get(0) };
+}
 
 Deno.test("a name that is no string is refused", () => {
   using rcu = domain();

@@ -168,20 +168,21 @@ Deno.test("sections with any number of leaf reads count as one each", () =>
 Deno.test("what a thread must not do in a section is an error that says so", () =>
   watched((rcu) => {
     using _section = rcu.readLock();
+    const why = "nothing would protect what the section reads";
     assertThrows(
       () => rcu.quiescentState(),
       Error,
-      "Cannot announce a quiescent state inside a read section",
+      `Cannot announce a quiescent state inside a read section: ${why}`,
     );
     assertThrows(
       () => rcu.threadOffline(),
       Error,
-      "Cannot go offline inside a read section",
+      `Cannot go offline inside a read section: ${why}`,
     );
     assertThrows(
       () => rcu.close(),
       Error,
-      "Cannot close inside a read section",
+      `Cannot close inside a read section: ${why}`,
     );
     rcu.threadOnline();
     assert(_section.open);

@@ -7,14 +7,20 @@ import {
   assertThrows,
 } from "@std/assert";
 import { Rcu, type RcuHandle } from "../mod.ts";
+import { membershipOf } from "../src/rcu.ts";
 import { withDomain } from "./_audit.ts";
 import { type TestWorker, withWorkers } from "./_workers.ts";
 import { age, createElement, judge, Places, see } from "./torture/_element.ts";
 import { type Fault, FAULTS } from "./torture/_faults.ts";
 import { READING } from "./torture/_reading.ts";
-import { type Outcome, report } from "./torture/_report.ts";
+import { nameOf, type Outcome, report } from "./torture/_report.ts";
 import { CREW, SMALL_CREW, torture, WORKER } from "./torture/_run.ts";
-import { CALLBACKS, DETECTORS, settingsOf } from "./torture/_settings.ts";
+import {
+  CALLBACKS,
+  DETECTORS,
+  type Setting,
+  settingsOf,
+} from "./torture/_settings.ts";
 import {
   add,
   emptyTally,
@@ -68,15 +74,22 @@ const PLANTED: Record<Fault, string[]> = {
   "callbacks that run a period early": ["scan"],
 };
 
+/** Kinds of domain to plant a fault in: the first detector's also in debug mode. */
+function* settingsFor(detectors: string[]): Generator<Setting> {
+  for (const [i, detector] of detectors.entries()) {
+    const settings = settingsOf(detector, "immediate");
+    yield* settings.filter(({ debug }) => !debug || i === 0);
+  }
+}
+
 for (const [fault, detectors] of Object.entries(PLANTED)) {
-  for (const detector of detectors) {
-    Deno.test(`${fault} is found out with ${detector}`, async () => {
+  for (const setting of settingsFor(detectors)) {
+    Deno.test(`${fault} is found out with ${nameOf(setting)}`, async () => {
       assert(fault in FAULTS);
       const tally = await withWorkers(
         WORKER,
         SMALL_CREW.length,
         (...workers) => {
-          const [setting] = settingsOf(detector, "immediate");
           const length = { updates: MANY, time: TIME };
           const planted = fault as Fault;
           return torture(workers, SMALL_CREW, setting, SEED, length, planted);
@@ -89,38 +102,44 @@ for (const [fault, detectors] of Object.entries(PLANTED)) {
 
 // What the harness is made of
 
-Deno.test("an element is right until a period has ended since it was unlinked, and wrong once it is freed or another", async () => {
-  await withDomain({ debug: true }, (rcu) => {
-    const { words } = rcu.memory;
-    const pointers = Places.create(rcu);
-    const places = new Places(rcu, pointers);
-    const element = createElement(rcu, 7);
-    const tally = emptyTally();
-    for (const place of [0, 2]) {
-      places.publish(place, element);
-      assertEquals(rcu.read(() => see(words, places, place)), {
-        element,
-        serial: 7,
-      });
-      places.publish(place, 0);
-      assertEquals(rcu.read(() => see(words, places, place)), undefined);
-    }
-    const judged = [judge(words, { element, serial: 7 }, tally)];
-    for (let i = 0; i < 2; i++) {
-      age(words, element);
+for (const debug of [true, false]) {
+  const name =
+    `an element is right until a period has ended since it was unlinked, and wrong once it is freed or another, ${
+      debug ? "with" : "without"
+    } debug`;
+  Deno.test(name, () =>
+    withDomain({ debug, poisons: !debug }, (rcu) => {
+      assertEquals(membershipOf(rcu, "check").debug, debug);
+      const { words } = rcu.memory;
+      const pointers = Places.create(rcu);
+      const places = new Places(rcu, pointers);
+      const element = createElement(rcu, 7);
+      const tally = emptyTally();
+      for (const place of [0, 2]) {
+        places.publish(place, element);
+        assertEquals(rcu.read(() => see(words, places, place)), {
+          element,
+          serial: 7,
+        });
+        places.publish(place, 0);
+        assertEquals(rcu.read(() => see(words, places, place)), undefined);
+      }
+      const judged = [judge(words, { element, serial: 7 }, tally)];
+      for (let i = 0; i < 2; i++) {
+        age(words, element);
+        judged.push(judge(words, { element, serial: 7 }, tally));
+      }
+      judged.push(judge(words, { element, serial: 8 }, tally));
+      rcu.synchronizeSync();
+      rcu.memory.free(element);
       judged.push(judge(words, { element, serial: 7 }, tally));
-    }
-    judged.push(judge(words, { element, serial: 8 }, tally));
-    rcu.synchronizeSync();
-    rcu.memory.free(element);
-    judged.push(judge(words, { element, serial: 7 }, tally));
-    assertEquals(judged, [true, true, false, false, false]);
-    assertEquals(tally.ages.slice(0, 3), [1, 1, 1]);
-    assertEquals([tally.reused, tally.poisoned], [1, 1]);
-    assertEquals([tooOld(tally), violations(tally)], [1, 3]);
-    rcu.memory.free(pointers);
-  }, Places.openCells);
-});
+      assertEquals(judged, [true, true, false, false, false]);
+      assertEquals(tally.ages.slice(0, 3), [1, 1, 1]);
+      assertEquals([tally.reused, tally.poisoned], [1, 1]);
+      assertEquals([tooOld(tally), violations(tally)], [1, 3]);
+      rcu.memory.free(pointers);
+    }, Places.openCells));
+}
 
 Deno.test("what a run leaves behind is a failure of it", async () => {
   const [setting] = settingsOf("scan", "immediate");
@@ -164,12 +183,14 @@ Deno.test("the report has a line for each setting and says what was wrong", () =
     assertStringIncludes(calm, `| ${name}`);
   }
   assertEquals(calm.includes("failed"), false);
+  assertStringIncludes(calm, `Nothing was wrong in ${outcomes.length} of`);
   assertEquals(anyFailed(outcomes), false);
   const { tally } = outcomes[1];
   tally.ages[3] = 4;
   tally.errors.push("reader: Error: no");
   const wrong = report(outcomes);
   assertStringIncludes(wrong, "tree-16, throttled-1 failed");
+  assertStringIncludes(wrong, "wrong with tree-16, throttled-1.");
   assertStringIncludes(wrong, "3: 4");
   assertStringIncludes(wrong, "reader: Error: no");
   assertEquals(anyFailed(outcomes), true);
@@ -178,18 +199,24 @@ Deno.test("the report has a line for each setting and says what was wrong", () =
 // The command line
 
 Deno.test("readOptions() of the torture takes all settings, 60 s and a drawn seed unless told otherwise", () => {
-  const all = Object.keys(DETECTORS).length * Object.keys(CALLBACKS).length;
+  const detectors = Object.keys(DETECTORS).length;
+  const all = detectors * (Object.keys(CALLBACKS).length + 1);
   const { settings, ...rest } = readOptions([], () => 9);
   assertEquals(rest, { help: false, seconds: 60, seed: 9 });
   assertEquals(settings.length, all);
+  // What ships is tortured with all of them.
+  const shipped = settings.filter(({ debug }) => !debug).map(nameOf);
+  assertEquals(new Set(shipped).size, all - detectors);
   const narrow = readOptions(
     ["--seconds=5", "--detector", "tree,scan", "--callbacks=offloaded-0"]
       .concat(["--seed", "4294967295"]),
   );
   assertEquals([narrow.seconds, narrow.seed], [5, 2 ** 32 - 1]);
   assertEquals(
-    narrow.settings.map(({ detector, callbacks }) => [detector, callbacks]),
-    ["scan", "tree-2", "tree-16"].map((name) => [name, "offloaded-0"]),
+    narrow.settings.map(nameOf),
+    ["", ", debug"].flatMap((mode) =>
+      ["scan", "tree-2", "tree-16"].map((name) => `${name}, offloaded-0${mode}`)
+    ),
   );
 });
 

@@ -20,6 +20,14 @@ export abstract class WordCodec<T> implements KeyCodec<T> {
   abstract toWord(value: T): number;
 
   /**
+   * The same of a key: its error says that it is one.
+   *
+   * @param key What the caller passed.
+   * @returns Its word.
+   */
+  abstract toKeyWord(key: T): number;
+
+  /**
    * Turns a word back.
    *
    * @param word The word.
@@ -111,9 +119,7 @@ export abstract class BlockKeyCodec<K, Prepared = K, View = K>
    * @param key What the caller passed.
    * @returns The key as it is hashed, compared and written.
    */
-  prepareKey(key: K): Prepared {
-    return this.prepare(key);
-  }
+  abstract prepareKey(key: K): Prepared;
 
   /**
    * Takes a prepared key out of the caller's hands.

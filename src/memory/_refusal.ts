@@ -2,6 +2,9 @@
 
 import { show } from "./_codec.ts";
 
+/** What a value was to be. */
+export type Refused = "value" | "key";
+
 interface Refusal {
   type: ErrorConstructor;
   /** The names of the fields that lead to what is wrong. */
@@ -17,15 +20,17 @@ const refusals = new WeakMap<Error, Refusal>();
  * Refuses a value.
  *
  * @param type The kind of error.
- * @param rest What it must be, and what it is: the message behind "Cannot use a value".
+ * @param rest What it must be, and what it is: the message behind "Cannot use a value" or "a key".
  * @param options An optional cause.
+ * @param what What it was to be.
  */
 export function refuse(
   type: ErrorConstructor,
   rest: string,
   options: ErrorOptions = {},
+  what: Refused = "value",
 ): never {
-  throwRefusal({ type, path: [], rest, options }, "value");
+  throwRefusal({ type, path: [], rest, options }, what);
 }
 
 /**
@@ -40,18 +45,7 @@ export function refuseField(error: unknown, name: string): never {
   throwRefusal({ ...refusal, path: [name, ...refusal.path] }, "value");
 }
 
-/**
- * Refuses a key because it was refused as a value.
- *
- * @param error What was caught; if it is no refusal, it is thrown as it is.
- */
-export function refuseKey(error: unknown): never {
-  const refusal = refusals.get(error as Error);
-  if (refusal === undefined) throw error;
-  throwRefusal(refusal, "key");
-}
-
-function throwRefusal(refusal: Refusal, what: string): never {
+function throwRefusal(refusal: Refusal, what: Refused): never {
   const { type, path, rest, options } = refusal;
   const field = path.length === 0
     ? ""

@@ -201,12 +201,16 @@ export interface Arena {
 
   /**
    * Frees a block at once: for blocks that no reader can have seen. What has
-   * been published goes through `rcu.deferFree`.
+   * been published goes through `rcu.deferFree`. In debug mode a block that was
+   * never published counts as in use, with what its pointers lead to: free a node
+   * before what it points to, or clear the pointer first by
+   * `rcu.assignPointer(node, 0)` and let a grace period end.
    *
    * @param address What {@linkcode Arena.allocate} returned.
    * @throws {RangeError} If no block begins there.
    * @throws {Error} If the block is already free or deferred. In debug mode, if
-   * `rcu.assignPointer` has published it, until a grace period has ended since it was unlinked.
+   * `rcu.assignPointer` has published it, until a grace period has ended since it was unlinked;
+   * hence also if a block that was never published still points to it.
    */
   free(address: Address): void;
 

@@ -3,7 +3,7 @@
 import type { Address } from "./arena.ts";
 import { BlockCodec, BlockKeyCodec, mix, show, WordCodec } from "./_codec.ts";
 import type { Codec, KeyCodec } from "./codec.ts";
-import { refuse } from "./_refusal.ts";
+import { refuse, type Refused } from "./_refusal.ts";
 import {
   compareText,
   equalsText,
@@ -25,6 +25,13 @@ class U32 extends WordCodec<number> {
     }
     return value | 0;
   }
+  // As `toWord`, each small enough to be inlined where a map is read.
+  toKeyWord(key: number): number {
+    if (typeof key !== "number" || key >>> 0 !== key) {
+      refuseInteger("u32", 0, 2 ** 32 - 1, key, "key");
+    }
+    return key | 0;
+  }
   fromWord(word: number): number {
     return word >>> 0;
   }
@@ -38,6 +45,12 @@ class I32 extends WordCodec<number> {
       refuseInteger("i32", -(2 ** 31), 2 ** 31 - 1, value);
     }
     return value | 0;
+  }
+  toKeyWord(key: number): number {
+    if (typeof key !== "number" || (key | 0) !== key) {
+      refuseInteger("i32", -(2 ** 31), 2 ** 31 - 1, key, "key");
+    }
+    return key | 0;
   }
   fromWord(word: number): number {
     return word;
@@ -74,8 +87,9 @@ class F64 extends BlockKeyCodec<number> {
     return this.read(words, address);
   }
   // As in a Map: NaN is one key whatever its bits, and -0 is 0.
-  override prepareKey(key: number): number {
-    return this.prepare(key) + 0;
+  prepareKey(key: number): number {
+    if (typeof key !== "number") refuseType("f64", "a number", key, "key");
+    return key + 0;
   }
   hash(key: number, seed: number): number {
     double[0] = key;
@@ -100,14 +114,10 @@ class Text extends BlockKeyCodec<string> {
   readonly schema = "string";
   readonly reusable = true;
   prepare(value: string): string {
-    if (typeof value !== "string") refuseType("string", "a string", value);
-    if (value.length > LONGEST_TEXT) {
-      refuse(
-        RangeError,
-        `as string as it must have at most ${LONGEST_TEXT} UTF-16 units: received ${value.length}`,
-      );
-    }
-    return value;
+    return checkedText(value);
+  }
+  prepareKey(key: string): string {
+    return checkedText(key, "key");
   }
   measure(value: string): number {
     return measureText(value);
@@ -136,11 +146,24 @@ class Text extends BlockKeyCodec<string> {
   }
 }
 
+function checkedText(value: string, what?: Refused): string {
+  if (typeof value !== "string") refuseType("string", "a string", value, what);
+  if (value.length > LONGEST_TEXT) {
+    refuse(
+      RangeError,
+      `as string as it must have at most ${LONGEST_TEXT} UTF-16 units: received ${value.length}`,
+      {},
+      what,
+    );
+  }
+  return value;
+}
+
 class Bytes extends BlockKeyCodec<Uint8Array> {
   readonly schema = "bytes";
   readonly reusable = false;
   prepare(value: Uint8Array): Uint8Array {
-    const bytes = this.prepareKey(value);
+    const bytes = checkedBytes(value);
     // A property of its own would be believed where the value is measured and written.
     return Object.hasOwn(bytes, "length") || Object.hasOwn(bytes, "buffer")
       ? new Uint8Array(bytes)
@@ -148,20 +171,8 @@ class Bytes extends BlockKeyCodec<Uint8Array> {
   }
   // What lookups do with it runs no code of its owner's: it is a typed array whose elements are
   // read, and `equals` and `compare` do not ask it for its length.
-  override prepareKey(value: Uint8Array): Uint8Array {
-    if (!(value instanceof Uint8Array)) {
-      refuseType("bytes", "a Uint8Array", value);
-    }
-    // What another thread can change meanwhile, what can change its length, and what is not what
-    // it says is copied, by a constructor that asks the object for nothing.
-    const { buffer } = value;
-    return !ArrayBuffer.isView(value) ||
-        Object.getPrototypeOf(value) !== Uint8Array.prototype ||
-        buffer instanceof SharedArrayBuffer || buffer.resizable ||
-        // It would be taken for an empty one.
-        (value[0] === undefined && buffer.detached)
-      ? copyOf(value)
-      : value;
+  prepareKey(key: Uint8Array): Uint8Array {
+    return checkedBytes(key, "key");
   }
   override own(key: Uint8Array): Uint8Array {
     return new Uint8Array(key);
@@ -222,7 +233,23 @@ class Bytes extends BlockKeyCodec<Uint8Array> {
   }
 }
 
-function copyOf(value: Uint8Array): Uint8Array {
+function checkedBytes(value: Uint8Array, what?: Refused): Uint8Array {
+  if (!(value instanceof Uint8Array)) {
+    refuseType("bytes", "a Uint8Array", value, what);
+  }
+  // What another thread can change meanwhile, what can change its length, and what is not what
+  // it says is copied, by a constructor that asks the object for nothing.
+  const { buffer } = value;
+  return !ArrayBuffer.isView(value) ||
+      Object.getPrototypeOf(value) !== Uint8Array.prototype ||
+      buffer instanceof SharedArrayBuffer || buffer.resizable ||
+      // It would be taken for an empty one.
+      (value[0] === undefined && buffer.detached)
+    ? copyOf(value, what)
+    : value;
+}
+
+function copyOf(value: Uint8Array, what?: Refused): Uint8Array {
   try {
     return new Uint8Array(value);
   } catch (cause) {
@@ -233,6 +260,7 @@ function copyOf(value: Uint8Array): Uint8Array {
       TypeError,
       "as bytes as its buffer must hold it: received one whose buffer is detached or has shrunk",
       { cause },
+      what,
     );
   }
 }
@@ -444,18 +472,28 @@ function refuseInteger(
   least: number,
   most: number,
   value: unknown,
+  what?: Refused,
 ): never {
   refuse(
     typeof value === "number" ? RangeError : TypeError,
     `as ${schema} as it must be an integer from ${least} to ${most}: received ${
       show(value)
     }`,
+    {},
+    what,
   );
 }
 
-function refuseType(schema: string, must: string, value: unknown): never {
+function refuseType(
+  schema: string,
+  must: string,
+  value: unknown,
+  what?: Refused,
+): never {
   refuse(
     TypeError,
     `as ${schema} as it must be ${must}: received ${show(value)}`,
+    {},
+    what,
   );
 }

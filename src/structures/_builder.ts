@@ -1,7 +1,6 @@
 // Building a map's whole contents aside and publishing them at once.
 
 import type { Address } from "../memory/arena.ts";
-import { refuseKey } from "../memory/_refusal.ts";
 import {
   bucketsFor,
   FORWARDED,
@@ -64,7 +63,7 @@ export class Builder<K, V> {
     const table = this.#table;
     const words = this.#words;
     const { membership } = table;
-    const probe = this.#probe(key);
+    const probe = this.#table.probe(key, true);
     const stripe = probe.hash & (STRIPES - 1);
     const word = this.#values.store(value);
     this.#values.seal(word, this.#stamp);
@@ -84,14 +83,6 @@ export class Builder<K, V> {
     this.#insert(node, probe, word);
     const wanted = table.wantedBuckets(this.#built, ++this.#counts[stripe]);
     if (wanted > words[this.#built + MASK] + 1) this.#grow(wanted);
-  }
-
-  #probe(key: K): Probe {
-    try {
-      return this.#table.probe(key, true);
-    } catch (error) {
-      refuseKey(error);
-    }
   }
 
   #insert(node: Address, probe: Probe, word: number): void {

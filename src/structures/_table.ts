@@ -159,7 +159,7 @@ export class Table<K> {
    */
   probe(key: K, kept = false): Probe {
     if (this.wordKey !== undefined) {
-      const word = this.wordKey.toWord(key);
+      const word = this.wordKey.toKeyWord(key);
       return { word, hash: mix(word ^ this.seed), key: undefined };
     }
     const checked = this.blockKey!.prepareKey(key);

@@ -179,7 +179,7 @@ export class Tree<K> {
    */
   probe(key: K, kept = false): Probe {
     if (this.wordKey !== undefined) {
-      return { word: this.wordKey.toWord(key) ^ this.bias, key: undefined };
+      return { word: this.wordKey.toKeyWord(key) ^ this.bias, key: undefined };
     }
     const checked = this.blockKey!.prepareKey(key);
     return { word: 0, key: kept ? this.blockKey!.own(checked) : checked };

@@ -1,7 +1,6 @@
 // Building a sorted map's whole contents aside, publishing them at once, and taking trees down.
 
 import type { Address } from "../memory/arena.ts";
-import { refuseKey } from "../memory/_refusal.ts";
 import {
   KEY,
   LEFT,
@@ -54,7 +53,7 @@ export class TreeBuilder<K, V> {
   add(key: K, value: V): void {
     const { membership, blockKey } = this.#tree;
     const words = this.#words;
-    const probe = this.#probe(key);
+    const probe = this.#tree.probe(key, true);
     const word = this.#values.store(value);
     this.#values.seal(word, this.#stamp);
     let node: Address = 0;
@@ -71,14 +70,6 @@ export class TreeBuilder<K, V> {
     blockKey?.write(words, words[node + KEY], probe.key);
     words[node + VALUE] = word;
     this.#entries.push({ probe, node });
-  }
-
-  #probe(key: K): Probe {
-    try {
-      return this.#tree.probe(key, true);
-    } catch (error) {
-      refuseKey(error);
-    }
   }
 
   /** Replaces the map's contents with what was added, by one store. */

@@ -319,7 +319,7 @@ export class RcuCell<T> {
    */
   update(fn: (old: T) => T): T {
     this._membership.assertOpen("update a cell");
-    checkFunction(fn, "function", "update a cell");
+    checkFunction(fn, "callback", "update a cell");
     let own: OwnWrites | undefined;
     while (true) {
       let version: number;

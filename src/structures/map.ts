@@ -15,7 +15,6 @@ import type { Codec, KeyCodec } from "../memory/codec.ts";
 import type { Reader } from "../readers/_reader.ts";
 import * as reading from "../readers/_reader.ts";
 import { RcuMemoryError } from "../memory/errors.ts";
-import { refuseKey } from "../memory/_refusal.ts";
 import { equalsAscii, hashAscii, isAscii } from "../memory/_text.ts";
 import { membershipOf, type Rcu } from "../rcu.ts";
 import { probeStack } from "../sync/_stack.ts";
@@ -340,7 +339,7 @@ export class RcuMap<K, V, View = V> implements Iterable<[K, V]> {
   /** Finds a node, as a leaf read or part of one. */
   #find(key: K): Address {
     if (this._wordKey !== undefined) {
-      return this.#findWord(this._wordKey.toWord(key));
+      return this.#findWord(this._wordKey.toKeyWord(key));
     }
     const reader = this._reader;
     // First: a caller's object may run code when it is looked at.
@@ -437,18 +436,9 @@ export class RcuMap<K, V, View = V> implements Iterable<[K, V]> {
    */
   set(key: K, value: V): this {
     this._membership.assertOpen("set an entry");
-    const probe = this.#probe(key);
+    const probe = this._table.probe(key, true);
     this._writer.put(probe, this._values.store(value), undefined);
     return this;
-  }
-
-  /** A writer's probe: it outlives the caller's code, and says that it is the key that is wrong. */
-  #probe(key: K): Probe {
-    try {
-      return this._table.probe(key, true);
-    } catch (error) {
-      refuseKey(error);
-    }
   }
 
   /**
@@ -473,7 +463,7 @@ export class RcuMap<K, V, View = V> implements Iterable<[K, V]> {
    */
   delete(key: K): boolean {
     this._membership.assertOpen("delete an entry");
-    return this._writer.delete(this.#probe(key));
+    return this._writer.delete(this._table.probe(key, true));
   }
 
   /**
@@ -572,7 +562,7 @@ export class RcuMap<K, V, View = V> implements Iterable<[K, V]> {
    */
   getOrInsert(key: K, value: V): V {
     this._membership.assertOpen("insert an entry");
-    const probe = this.#probe(key);
+    const probe = this._table.probe(key, true);
     while (true) {
       const { expected, value: found } = this.#peek(probe);
       if (expected.present) return found as V;
@@ -607,7 +597,7 @@ export class RcuMap<K, V, View = V> implements Iterable<[K, V]> {
    * ```
    */
   getOrInsertComputed(key: K, compute: (key: K) => V): V {
-    checkFunction(compute, "function", "insert an entry");
+    checkFunction(compute, "callback", "insert an entry");
     const found = this.get(key);
     return found !== undefined ? found : this.getOrInsert(key, compute(key));
   }
@@ -641,8 +631,8 @@ export class RcuMap<K, V, View = V> implements Iterable<[K, V]> {
    */
   update(key: K, fn: (old: V | undefined) => V): V {
     this._membership.assertOpen("update an entry");
-    checkFunction(fn, "function", "update an entry");
-    const probe = this.#probe(key);
+    checkFunction(fn, "callback", "update an entry");
+    const probe = this._table.probe(key, true);
     let own: OwnWrites | undefined;
     while (true) {
       let expected: Expected;
@@ -826,7 +816,7 @@ export class RcuMap<K, V, View = V> implements Iterable<[K, V]> {
   static {
     class WordMap<K, V, View> extends RcuMap<K, V, View> {
       override get(key: K): V | undefined {
-        const word = this._wordKey!.toWord(key);
+        const word = this._wordKey!.toKeyWord(key);
         let value: V | undefined;
         const node = this.#findWord(word);
         if (node !== 0) {
@@ -838,7 +828,7 @@ export class RcuMap<K, V, View = V> implements Iterable<[K, V]> {
 
     class WordKeyMap<K, V, View> extends RcuMap<K, V, View> {
       override get(key: K): V | undefined {
-        const word = this._wordKey!.toWord(key);
+        const word = this._wordKey!.toKeyWord(key);
         let value: V | undefined;
         const node = this.#findWord(word);
         if (node !== 0) value = this._values.load(this._words[node + VALUE]);

@@ -12,7 +12,6 @@ import { WordCodec } from "../memory/_codec.ts";
 import type { Address } from "../memory/arena.ts";
 import type { Codec, KeyCodec } from "../memory/codec.ts";
 import { RcuMemoryError } from "../memory/errors.ts";
-import { refuseKey } from "../memory/_refusal.ts";
 import type { Reader } from "../readers/_reader.ts";
 import * as reading from "../readers/_reader.ts";
 import { membershipOf, type Rcu } from "../rcu.ts";
@@ -288,7 +287,7 @@ export class RcuSortedMap<K, V, View = V> implements Iterable<[K, V]> {
   /** Finds a node, as a leaf read or part of one. */
   #find(key: K): Address {
     if (this._wordKey !== undefined) {
-      return this.#findWord(this._wordKey.toWord(key) ^ this._bias);
+      return this.#findWord(this._wordKey.toKeyWord(key) ^ this._bias);
     }
     const reader = this._reader;
     // First: a caller's object may run code when it is looked at.
@@ -381,18 +380,9 @@ export class RcuSortedMap<K, V, View = V> implements Iterable<[K, V]> {
    */
   set(key: K, value: V): this {
     this._membership.assertOpen("set an entry");
-    const probe = this.#probe(key);
+    const probe = this._tree.probe(key, true);
     this._writer.put(probe, this._values.store(value), undefined);
     return this;
-  }
-
-  /** A writer's probe: it outlives the caller's code, and says that it is the key that is wrong. */
-  #probe(key: K): Probe {
-    try {
-      return this._tree.probe(key, true);
-    } catch (error) {
-      refuseKey(error);
-    }
   }
 
   /**
@@ -420,7 +410,7 @@ export class RcuSortedMap<K, V, View = V> implements Iterable<[K, V]> {
    */
   delete(key: K): boolean {
     this._membership.assertOpen("delete an entry");
-    return this._writer.delete(this.#probe(key));
+    return this._writer.delete(this._tree.probe(key, true));
   }
 
   /**
@@ -515,7 +505,7 @@ export class RcuSortedMap<K, V, View = V> implements Iterable<[K, V]> {
    */
   getOrInsert(key: K, value: V): V {
     this._membership.assertOpen("insert an entry");
-    const probe = this.#probe(key);
+    const probe = this._tree.probe(key, true);
     while (true) {
       const { expected, value: found } = this.#peek(probe);
       if (expected.present) return found as V;
@@ -550,7 +540,7 @@ export class RcuSortedMap<K, V, View = V> implements Iterable<[K, V]> {
    * ```
    */
   getOrInsertComputed(key: K, compute: (key: K) => V): V {
-    checkFunction(compute, "function", "insert an entry");
+    checkFunction(compute, "callback", "insert an entry");
     const found = this.get(key);
     return found !== undefined ? found : this.getOrInsert(key, compute(key));
   }
@@ -583,8 +573,8 @@ export class RcuSortedMap<K, V, View = V> implements Iterable<[K, V]> {
    */
   update(key: K, fn: (old: V | undefined) => V): V {
     this._membership.assertOpen("update an entry");
-    checkFunction(fn, "function", "update an entry");
-    const probe = this.#probe(key);
+    checkFunction(fn, "callback", "update an entry");
+    const probe = this._tree.probe(key, true);
     let own: OwnWrites | undefined;
     while (true) {
       let expected: Expected;
@@ -912,7 +902,7 @@ export class RcuSortedMap<K, V, View = V> implements Iterable<[K, V]> {
   static {
     class WordMap<K, V, View> extends RcuSortedMap<K, V, View> {
       override get(key: K): V | undefined {
-        const word = this._wordKey!.toWord(key) ^ this._bias;
+        const word = this._wordKey!.toKeyWord(key) ^ this._bias;
         let value: V | undefined;
         const node = this.#findWord(word);
         if (node !== 0) {
@@ -924,7 +914,7 @@ export class RcuSortedMap<K, V, View = V> implements Iterable<[K, V]> {
 
     class WordKeyMap<K, V, View> extends RcuSortedMap<K, V, View> {
       override get(key: K): V | undefined {
-        const word = this._wordKey!.toWord(key) ^ this._bias;
+        const word = this._wordKey!.toKeyWord(key) ^ this._bias;
         let value: V | undefined;
         const node = this.#findWord(word);
         if (node !== 0) value = this._values.load(this._words[node + VALUE]);

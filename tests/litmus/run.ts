@@ -1,34 +1,27 @@
 /** `deno task litmus`: looks for outcomes that memory must not show, longer than the test does. */
 
+import { readCount, runCommand } from "../_command_line.ts";
 import { PATTERNS } from "./_patterns.ts";
 import { runPatterns } from "./_run.ts";
 import { table } from "./_table.ts";
 import { verdict } from "./_verdict.ts";
 
+/** Rounds of each pattern unless the command line says otherwise. */
+const ROUNDS = 5_000;
+
 const USAGE = `Looks for outcomes that memory must not show, on this machine.
 
 deno task litmus [ROUNDS]
 
-  ROUNDS  rounds of 1024 instances for each pattern (default: 5000)
+  ROUNDS  rounds of 1024 instances for each pattern (default: ${ROUNDS})
+  --help  this text
 
-The exit code is 1 if there was one, or if plain accesses showed nothing on
-x86-64, which is known to reorder them: then the threads have not met, and the
-rest says nothing either.`;
+The exit code is 0, 1 if there was one, or 2 if the command line makes no sense.
+It is also 1 if plain accesses showed nothing on x86-64, which is known to
+reorder them: then the threads have not met, and the rest says nothing either.`;
 
-/** How many rounds the command line asks for; `undefined` if it makes no sense. */
-function roundsOf(args: string[]): number | undefined {
-  if (args.length === 0) return 5000;
-  const rounds = Number(args[0]);
-  return args.length === 1 && Number.isSafeInteger(rounds) && rounds > 0
-    ? rounds
-    : undefined;
-}
-
-const rounds = roundsOf(Deno.args);
-if (rounds === undefined) {
-  console.error(USAGE);
-  Deno.exitCode = 2;
-} else {
+/** Returns the exit code. */
+async function run(rounds: number): Promise<number> {
   const results = await runPatterns(
     PATTERNS,
     rounds,
@@ -46,5 +39,7 @@ if (rounds === undefined) {
       "Patterns of more threads than processors hardly ran side by side.",
     );
   }
-  if (fails) Deno.exitCode = 1;
+  return fails ? 1 : 0;
 }
+
+await runCommand(USAGE, () => readCount(Deno.args, "ROUNDS", ROUNDS), run);

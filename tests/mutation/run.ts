@@ -3,7 +3,8 @@
  * time, and says which of them no test notices. By StrykerJS, whose command
  * runner instruments a copy of the project and runs a command for each mutant.
  */
-import { argumentsFor, PLANS } from "./_plan.ts";
+import { runCommand } from "../_command_line.ts";
+import { argumentsFor, PLANS, targetsOf } from "./_plan.ts";
 import { type MutationReport, summary, survivors } from "./_report.ts";
 
 const STRYKER = "npm:@stryker-mutator/core@~9.6";
@@ -19,20 +20,11 @@ deno task mutation [FOLDER | FILE[:FROM-TO]]...
 
   FOLDER  ${Object.keys(PLANS).join(", ")} (default: all of them)
   FILE    a file of one of them, such as src/sync/_mutex.ts, or some lines of it
+  --help  this text
 
-Takes an hour or more for all. tests/README.md says what is known of survivors.`;
-
-/** What is mutated, by the folder whose tests look at it; `undefined` if the arguments make no sense. */
-function targetsOf(args: string[]): Map<string, string[]> | undefined {
-  const targets = new Map<string, string[]>();
-  for (const arg of args.length === 0 ? Object.keys(PLANS) : args) {
-    const folder = arg in PLANS ? arg : arg.match(/^src\/(\w+)\/\w+\.ts/)?.[1];
-    if (folder === undefined || !(folder in PLANS)) return undefined;
-    const files = arg === folder ? `src/${folder}/**/*.ts` : arg;
-    targets.set(folder, [...targets.get(folder) ?? [], files]);
-  }
-  return targets;
-}
+Takes an hour or more for all. tests/README.md says what is known of survivors.
+The exit code is 0, whatever survives, 1 if a run was not possible, or 2 if the
+command line makes no sense.`;
 
 /** How long each group of a folder's tests may take with a mutant, in ms. */
 async function limitsOf(folder: string, options: string[]): Promise<number[]> {
@@ -96,13 +88,21 @@ async function mutate(
   }
 }
 
-async function main(args: string[]): Promise<number> {
+/** What StrykerJS is to mutate, by folder, and what `tests/_std/pick.ts` printed. */
+interface Asked {
+  targets: Map<string, string[]>;
+  options: string[];
+}
+
+function read(args: string[]): Asked | "help" {
+  if (args.includes("--help") || args.includes("-h")) return "help";
   const options = args.filter((arg) => arg.startsWith("--import-map"));
-  const targets = targetsOf(args.filter((arg) => !options.includes(arg)));
-  if (targets === undefined) {
-    console.error(USAGE);
-    return 2;
-  }
+  const rest = args.filter((arg) => !options.includes(arg));
+  return { targets: targetsOf(rest), options };
+}
+
+/** Returns the exit code. */
+async function main({ targets, options }: Asked): Promise<number> {
   const lines: string[] = [];
   for (const [folder, files] of targets) {
     console.log(`\n${folder}`);
@@ -115,4 +115,4 @@ async function main(args: string[]): Promise<number> {
   return 0;
 }
 
-Deno.exitCode = await main(Deno.args);
+await runCommand(USAGE, () => read(Deno.args), main);

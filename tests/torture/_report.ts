@@ -14,22 +14,66 @@ export interface Outcome {
   tally: Tally;
 }
 
-const COLUMNS: [head: string, of: (tally: Tally) => number][] = [
-  ["updates", ({ did }) => did.updates],
-  ["looks", ({ did }) => did.looks],
-  ["periods", ({ did }) => did.periods],
-  ["callbacks", ({ did }) => did.invoked],
-  ["joins", ({ did }) => did.joins],
-  ["stops", ({ did }) => did.stops],
-  ["current", ({ ages }) => ages[0]],
-  ["unlinked", ({ ages }) => ages[1]],
-  ["too old", tooOld],
-  ["poisoned", ({ poisoned }) => poisoned],
-  ["reused", ({ reused }) => reused],
-  ["ended", ({ ended }) => ended],
-  ["torn", ({ torn }) => torn],
-  ["errors", ({ errors }) => errors.length],
+type Column = [head: string, of: (tally: Tally) => number, means: string];
+
+/** What the threads have done. */
+const DONE: Column[] = [
+  ["updates", ({ did }) => did.updates, "elements that were replaced"],
+  ["looks", ({ did }) => did.looks, "places that a section looked at"],
+  ["periods", ({ did }) => did.periods, "grace periods"],
+  ["callbacks", ({ did }) => did.invoked, "callbacks that were invoked"],
+  ["joins", ({ did }) => did.joins, "memberships that came and went"],
+  ["stops", ({ did }) => did.stops, "times at which all threads stood still"],
+  [
+    "current",
+    ({ ages }) => ages[0],
+    "elements that were in their place when looked at again",
+  ],
+  [
+    "unlinked",
+    ({ ages }) => ages[1],
+    "the same of those that had been replaced meanwhile",
+  ],
 ];
+
+/** What must not be. */
+const WRONG: Column[] = [
+  [
+    "too old",
+    tooOld,
+    "elements since whose replacement a grace period had ended",
+  ],
+  ["poisoned", ({ poisoned }) => poisoned, "elements that had been freed"],
+  [
+    "reused",
+    ({ reused }) => reused,
+    "elements whose memory was something else's",
+  ],
+  [
+    "ended",
+    ({ ended }) => ended,
+    "periods that ended in a section which they had to wait for",
+  ],
+  ["torn", ({ torn }) => torn, "values that nobody had written"],
+  [
+    "errors",
+    ({ errors }) => errors.length,
+    "what was thrown, or left over in the end",
+  ],
+];
+
+const COLUMNS: Column[] = [...DONE, ...WRONG];
+
+/** What the columns mean, a line each. */
+export const LEGEND: string = [
+  ...DONE.map(explained),
+  "These must be 0:",
+  ...WRONG.map(explained),
+].join("\n");
+
+function explained([head, , means]: Column): string {
+  return `  ${head.padEnd(9)}  ${means}`;
+}
 
 /** The table of all settings, and what went wrong in detail. */
 export function report(outcomes: readonly Outcome[]): string {
@@ -43,14 +87,26 @@ export function report(outcomes: readonly Outcome[]): string {
   const lines = [
     table([head, ...rows, ["all", count(turns), ...cells(all)]]),
     "",
+    verdict(outcomes),
     ...outcomes.filter(({ tally }) => isBad(tally)).map(wrong),
   ];
   return lines.join("\n");
 }
 
 /** What a setting is called. */
-export function nameOf({ detector, callbacks }: Setting): string {
-  return `${detector}, ${callbacks}`;
+export function nameOf({ detector, callbacks, debug }: Setting): string {
+  return `${detector}, ${callbacks}${debug ? ", debug" : ""}`;
+}
+
+/** What it comes to, in a sentence. */
+function verdict(outcomes: readonly Outcome[]): string {
+  const bad = outcomes.filter(({ tally }) => isBad(tally));
+  if (bad.length > 0) {
+    const names = bad.map(({ setting }) => nameOf(setting)).join("; ");
+    return `Something was wrong with ${names}.`;
+  }
+  const turned = outcomes.filter(({ turns }) => turns > 0).length;
+  return `Nothing was wrong in ${turned} of ${outcomes.length} kinds of domain.`;
 }
 
 function cells(tally: Tally): string[] {

@@ -60,7 +60,7 @@ class Spoilt extends Error {}
 export async function torture(
   workers: readonly TestWorker[],
   crew: readonly Role[],
-  { options }: Setting,
+  { options, debug }: Setting,
   seed: number,
   length: Length,
   fault?: Fault,
@@ -108,7 +108,14 @@ export async function torture(
     const highWater = options.callbacks?.mode === "throttled"
       ? HIGH_WATER[0]
       : random.pick(HIGH_WATER);
-    const domain = { maxReaders: 64, debug: true, highWater, ...options };
+    const domain = {
+      maxReaders: 64,
+      debug,
+      // What is freed too early shows itself either way.
+      poisons: !debug,
+      highWater,
+      ...options,
+    };
     await withDomain(domain, scenario, before);
   } catch (error) {
     if (!(error instanceof Spoilt)) tally.errors.push(`afterwards: ${error}`);

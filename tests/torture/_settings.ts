@@ -1,4 +1,4 @@
-// The domains that are tortured: every detector with every callback policy.
+// The domains that are tortured: every detector with every callback policy, and some in debug mode.
 
 import type { RcuOptions } from "../../mod.ts";
 
@@ -6,6 +6,8 @@ import type { RcuOptions } from "../../mod.ts";
 export interface Setting {
   detector: string;
   callbacks: string;
+  /** Whether in debug mode; else with the classes that are there without it, and poison. */
+  debug: boolean;
   options: Pick<RcuOptions, "detector" | "callbacks">;
 }
 
@@ -35,7 +37,8 @@ export const CALLBACKS: Record<
 
 /**
  * The settings of some detectors and policies, in an order in which detectors
- * change fastest, so that a short run has seen them all.
+ * change fastest, so that a short run has seen them all; and then each of the
+ * detectors in debug mode, with one of the policies.
  *
  * @param detectors Names, separated by commas, each in full or up to a dash; all if none is given.
  * @param callbacks The same of policies.
@@ -44,16 +47,29 @@ export const CALLBACKS: Record<
  */
 export function settingsOf(detectors?: string, callbacks?: string): Setting[] {
   const chosen = namesOf("--detector", DETECTORS, detectors);
-  return namesOf("--callbacks", CALLBACKS, callbacks).flatMap((callbacks) =>
-    chosen.map((detector) => ({
-      detector,
-      callbacks,
-      options: {
-        detector: DETECTORS[detector],
-        callbacks: CALLBACKS[callbacks],
-      },
-    }))
-  );
+  const policies = namesOf("--callbacks", CALLBACKS, callbacks);
+  const all = Object.keys(DETECTORS);
+  return [
+    ...policies.flatMap((policy) =>
+      chosen.map((detector) => settingOf(detector, policy, false))
+    ),
+    ...chosen.map((detector) => {
+      const policy = policies[all.indexOf(detector) % policies.length];
+      return settingOf(detector, policy, true);
+    }),
+  ];
+}
+
+function settingOf(
+  detector: string,
+  callbacks: string,
+  debug: boolean,
+): Setting {
+  const options = {
+    detector: DETECTORS[detector],
+    callbacks: CALLBACKS[callbacks],
+  };
+  return { detector, callbacks, debug, options };
 }
 
 function namesOf(

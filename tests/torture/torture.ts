@@ -5,7 +5,7 @@
 import { parseArgs } from "@std/cli/parse-args";
 import { Progress } from "../../bench/_report.ts";
 import { withWorkers } from "../_workers.ts";
-import { nameOf, type Outcome, report } from "./_report.ts";
+import { LEGEND, nameOf, type Outcome, report } from "./_report.ts";
 import { CREW, torture, WORKER } from "./_run.ts";
 import { CALLBACKS, DETECTORS, type Setting, settingsOf } from "./_settings.ts";
 import { add, emptyTally, isBad } from "./_tally.ts";
@@ -36,7 +36,13 @@ deno task torture [--seconds N] [--detector NAMES] [--callbacks NAMES] [--seed N
   --seed N           what decides all choices (default: drawn, and printed)
   --help             this text
 
-NAMES are separated by commas; "tree" stands for both trees, and so on.
+NAMES are separated by commas; "tree" stands for both trees, and so on. Most
+domains run what ships, with freed memory poisoned; one of each detector is in
+debug mode. The table's columns, of which "turns" says how often a kind of
+domain had its turn:
+
+${LEGEND}
+
 The exit code is 0, 1 if something was wrong, or 2 if the command line is.`;
 
 /**
