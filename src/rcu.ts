@@ -1006,7 +1006,8 @@ export class Rcu extends EventTarget implements Disposable {
    *
    * Nothing else does it: `using` does not get to run. A worker that ends without it
    * counts as a reader until it is proven dead, which takes another thread that waits, or
-   * listens for `"readerlost"`, and some tenths of a second; its closures are lost.
+   * listens for `"readerlost"`, and some tenths of a second; its closures are lost. A worker of
+   * `node:worker_threads` stays alive in Deno until it calls this or is ended.
    *
    * @throws {Error} Inside a read section.
    *
