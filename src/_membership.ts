@@ -209,7 +209,7 @@ export class Membership {
       this.heap = new Heap(words, place);
       this.reader = new Reader(words, slot, sequence.address);
     } else {
-      const trail = new Trail(words, places.trail, this.#owner);
+      const trail = new Trail(words, places.trail, this.#owner, onSlow);
       this.heap = this.checks = new DebugHeap(words, place, {
         trail,
         sequence,
