@@ -142,7 +142,7 @@ class Estate {
       PATIENCE,
     );
     this.#roots = new Roots(words, places.roots, heap, owner, this.#journal);
-    this.#obituaries = new Obituaries(words, places.obituaries);
+    this.#obituaries = new Obituaries(words, places.obituaries, maxReaders);
     this.#detector = places.detector;
     this.#trail = places.trail;
   }

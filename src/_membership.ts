@@ -188,7 +188,7 @@ export class Membership {
     const scratch = workOf(places, maxReaders);
     const onSlow = () => this.inquest.beginElsewhere();
     this.#scratch = scratch;
-    this.obituaries = new Obituaries(words, places.obituaries);
+    this.obituaries = new Obituaries(words, places.obituaries, maxReaders);
     const place: HeapPlace = {
       control: places.heap,
       table: places.pageTable,

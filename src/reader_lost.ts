@@ -28,7 +28,8 @@ export interface ReaderLostEventInit {
 /**
  * Dispatched by every {@linkcode Rcu} with a listener for `"readerlost"`, once for each
  * worker that has died without `close()`: by the time it is dispatched, what the
- * thread had has been taken over.
+ * thread had has been taken over. Of more deaths than twice `maxReaders` during one turn of the
+ * listener's thread, it hears of the last ones.
  *
  * @example Hearing of a worker that has died
  * ```ts
