@@ -281,12 +281,14 @@ export class RcuMap<K, V, View = V> implements Iterable<[K, V]> {
 
   /**
    * Reads the value of a string key that is at hand as UTF-8, fresh from the network say, without
-   * decoding it where it is ASCII.
+   * decoding it where it is ASCII. If another thread writes to them meanwhile, they
+   * stand for what some of them were before and others after that.
    *
    * @param key The key's bytes; what is no UTF-8 stands for U+FFFD, as a `TextDecoder`
    * with `ignoreBOM: true` has it.
    * @returns As {@linkcode RcuMap.get}.
-   * @throws {TypeError} If the map's keys are no strings, or `key` is no `Uint8Array`.
+   * @throws {TypeError} If the map's keys are no strings, or `key` is no `Uint8Array`, or one whose
+   * buffer is detached or has shrunk.
    * @throws {Error} If the membership is closed.
    *
    * @example A host name out of a packet
@@ -898,25 +900,37 @@ export class RcuMap<K, V, View = V> implements Iterable<[K, V]> {
             }`,
           );
         }
+        // The elements of a typed array are read without any code of its owner's, whatever it has
+        // been made to look like. Its length is asked for once, and has to fit them.
+        const { length } = key;
+        if (
+          !ArrayBuffer.isView(key) || typeof length !== "number" ||
+          key[length] !== undefined || key[length - 1] === undefined
+        ) {
+          // No bytes at all, or a Proxy, whose code runs here and not in the lookup.
+          return this.get(utf8.decode(copyOf(key)) as K);
+        }
         // Copied, for decoders refuse shared memory.
-        if (!isAscii(key)) return this.get(utf8.decode(key.slice()) as K);
+        if (!isAscii(key, length)) {
+          return this.get(utf8.decode(new Uint8Array(key)) as K);
+        }
         const reader = this._reader;
         if ((reader.budget -= LEAF_READ) < 0) reader.refill();
-        const node = this.#findAscii(key);
+        const node = this.#findAscii(key, length);
         return node === 0 ? undefined : this.#valueOf(node);
       }
 
       /** `Table.find` for a string that is at hand as ASCII, without a probe. */
-      #findAscii(key: Uint8Array): Address {
+      #findAscii(key: Uint8Array, length: number): Address {
         const words = this._words;
-        const hash = hashAscii(key, this._seed);
+        const hash = hashAscii(key, length, this._seed);
         let table = this._table.root();
         while (true) {
           let node = words[table + HEADS + (hash & words[table + MASK])];
           while (node > 0) {
             if (
               words[node + KEY] === hash &&
-              equalsAscii(words, node + NODE_WORDS, key)
+              equalsAscii(words, node + NODE_WORDS, key, length)
             ) return node;
             node = words[node + NEXT];
           }
@@ -983,6 +997,19 @@ export class RcuMap<K, V, View = V> implements Iterable<[K, V]> {
   /** `"RcuMap"`. */
   get [Symbol.toStringTag](): string {
     return "RcuMap";
+  }
+}
+
+/** What a key of bytes holds, whatever it says. */
+function copyOf(key: Uint8Array): Uint8Array {
+  try {
+    return new Uint8Array(key);
+  } catch (cause) {
+    if (!ArrayBuffer.isView(key) || !(cause instanceof TypeError)) throw cause;
+    throw new TypeError(
+      "Cannot look UTF-8 up as the key's buffer must hold it: received one whose buffer is detached or has shrunk",
+      { cause },
+    );
   }
 }
 
