@@ -188,6 +188,19 @@ for (const kind of ["string", "json"] as const) {
   });
 }
 
+Deno.test("a map that is frozen works as any other", () => {
+  using rcu = Rcu.create();
+  for (const [name, value, make] of KINDS) {
+    const map = Object.freeze(RcuMap.open(rcu, name, { key: string, value }));
+    for (let n = 0; n < 3; n++) {
+      map.set("key", make(n));
+      // Until it is remembered, and then some.
+      for (let i = 0; i < 100; i++) assertEquals(map.get("key"), make(n));
+      assertEquals(map.get("none"), undefined);
+    }
+  }
+});
+
 Deno.test("getUtf8() finds what get() finds for the string that the bytes are", async () => {
   await withDomain({}, (rcu) => {
     const map = RcuMap.open(rcu, "utf8", { key: string, value: json() });

@@ -848,9 +848,11 @@ export class RcuMap<K, V, View = V> implements Iterable<[K, V]> {
       }
     }
 
-    class StringMap<K, V, View> extends RcuMap<K, V, View> implements Calm {
-      declare _calm: Map<string, unknown>;
-      declare _seen: number;
+    class StringMap<K, V, View> extends RcuMap<K, V, View> {
+      // `#` fields, as the caller may freeze the map; they are no constants anyway.
+      #found = new Map<string, unknown>();
+      #seen = -1;
+      declare readonly _calm: Calm;
       declare readonly _changes: Address;
       declare readonly _reusable: boolean;
       declare readonly _strings: StringCache<V>;
@@ -862,8 +864,7 @@ export class RcuMap<K, V, View = V> implements Iterable<[K, V]> {
         values: Values<V>,
       ) {
         super(membership, header, options, values);
-        this._calm = new Map();
-        this._seen = -1;
+        this._calm = StringMap.#calmOf(this);
         this._changes = header + CHANGES;
         this._reusable = values.reusable;
         const table = this._table as unknown as Table<string>;
@@ -880,16 +881,34 @@ export class RcuMap<K, V, View = V> implements Iterable<[K, V]> {
         }
         let what: unknown;
         // Plain is enough: if it returns an old number, the section began before the change.
-        if (this._words[this._changes] === this._seen) {
-          what = this._calm.get(key as string);
+        if (this._words[this._changes] === this.#seen) {
+          what = this.#found.get(key as string);
         }
         if (what === undefined) {
-          what = this._strings.recall(key as string, this);
+          what = this._strings.recall(key as string, this._calm);
         }
         if (!this._reusable && what !== undefined) {
           what = this._values.load(this._words[what as Address + VALUE]);
         }
         return what as V | undefined;
+      }
+
+      /** What the cache of strings sees of a map's fields. */
+      static #calmOf<K, V, View>(map: StringMap<K, V, View>): Calm {
+        return {
+          get found() {
+            return map.#found;
+          },
+          set found(found) {
+            map.#found = found;
+          },
+          get seen() {
+            return map.#seen;
+          },
+          set seen(seen) {
+            map.#seen = seen;
+          },
+        };
       }
 
       override getUtf8(key: Uint8Array): V | undefined {
