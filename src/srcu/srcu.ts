@@ -119,9 +119,9 @@ export class Srcu {
 
   private constructor(membership: Membership, base: Address) {
     this._uncloneable = UNCLONEABLE;
-    const { index, owner, readers, words } = membership;
+    const { index, readers, words } = membership;
     this.#membership = membership;
-    this.#periods = new SrcuPeriods(words, base, readers, index, owner);
+    this.#periods = new SrcuPeriods(words, base, readers, index);
   }
 
   /**
