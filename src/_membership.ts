@@ -637,16 +637,17 @@ export class Membership {
   ): Promise<T> {
     const over = new AbortController();
     const end = () => over.abort();
+    // First: the caller's object may throw.
+    signal?.addEventListener("abort", end);
     const forget = this.onClose(end);
     if (signal?.aborted) end();
-    signal?.addEventListener("abort", end);
     const doubt = setInterval(() => this.inquest.begin(), DOUBT);
     try {
       return await wait(over.signal);
     } finally {
       clearInterval(doubt);
-      signal?.removeEventListener("abort", end);
       forget();
+      signal?.removeEventListener("abort", end);
     }
   }
 

@@ -5,6 +5,7 @@ import {
   checkIterable,
   checkPair,
   type OptionNames,
+  refuseNumber,
   uncloneable,
 } from "../_arguments.ts";
 import type { Membership } from "../_membership.ts";
@@ -23,7 +24,7 @@ import { Builder } from "./_builder.ts";
 import { collect } from "./_cursor.ts";
 import { hideFields } from "./_hide.ts";
 import { changesOf, type ChangesOptions } from "./changes.ts";
-import { checkOptions, openRoot } from "./_open.ts";
+import { openRoot, takeOptions } from "./_open.ts";
 import { OwnWrites } from "./_own_writes.ts";
 import { type Calm, StringCache } from "./_string_cache.ts";
 import {
@@ -228,15 +229,15 @@ export class RcuMap<K, V, View = V> implements Iterable<[K, V]> {
     options: RcuMapOptions<K, V, View>,
   ): RcuMap<K, V, View> {
     const membership = membershipOf(rcu, "open a map");
-    checkOptions(options, "name a key and a value codec", OPEN_OPTIONS);
-    const { key, value, capacity = 0 } = options;
+    const must = "name a key and a value codec";
+    const taken = takeOptions(options, must, OPEN_OPTIONS);
+    const { key, value, capacity = 0 } = taken;
     keyCodec(key);
     const values = new Values<V>(membership, value);
     if (!Number.isInteger(capacity) || capacity < 0 || capacity > 2 ** 28) {
-      throw new RangeError(
-        `Cannot open a map as its capacity must be an integer from 0 to 268435456: received ${
-          show(capacity)
-        }`,
+      refuseNumber(
+        "Cannot open a map as its capacity must be an integer from 0 to 268435456",
+        capacity,
       );
     }
     const words = membership.words;
@@ -251,7 +252,7 @@ export class RcuMap<K, V, View = V> implements Iterable<[K, V]> {
       },
     );
     const kind = kindOf(key, value) as typeof RcuMap<K, V, View>;
-    return new kind(membership, header, options, values);
+    return new kind(membership, header, taken, values);
   }
 
   /**
@@ -536,7 +537,7 @@ export class RcuMap<K, V, View = V> implements Iterable<[K, V]> {
     const builder = new Builder(
       this._table,
       this._values,
-      Builder.bucketsFor(this._table, sizeHint(entries)),
+      sizeHint(entries),
     );
     try {
       for (const entry of entries) {
@@ -1032,10 +1033,18 @@ function copyOf(key: Uint8Array): Uint8Array {
   }
 }
 
-/** How many entries there will be, if the caller's object says so believably. */
+/** How many entries there will be, if the caller's object says so believably; else 0. */
 function sizeHint(entries: unknown): number {
-  if (Array.isArray(entries)) return Math.min(entries.length, LARGEST_HINT);
-  return entries instanceof Map ? Math.min(entries.size, LARGEST_HINT) : 0;
+  let said: unknown;
+  try {
+    if (Array.isArray(entries)) said = entries.length;
+    else if (entries instanceof Map) said = entries.size;
+  } catch {
+    // It is no Map, or does not say: what comes is counted anyway.
+  }
+  return Number.isSafeInteger(said) && (said as number) > 0
+    ? Math.min(said as number, LARGEST_HINT)
+    : 0;
 }
 
 function makeMap(
