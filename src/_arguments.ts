@@ -6,17 +6,18 @@ import { show } from "./memory/_codec.ts";
 export type OptionNames<T> = { readonly [P in keyof Required<T>]: true };
 
 /**
- * Checks that options are an object, and that each is one that exists.
+ * Takes options: an object of which each is one that exists.
  *
  * @param options What the caller passed.
  * @param names The options that there are.
  * @param act What the caller was about to do, for the error.
+ * @returns A copy, each of them read once: an object may answer differently the next time.
  */
-export function checkOptions<T extends object>(
+export function takeOptions<T extends object>(
   options: T,
-  names: OptionNames<T>,
+  names: OptionNames<NoInfer<T>>,
   act: string,
-): void {
+): T {
   if (typeof options !== "object" || options === null) {
     throw new TypeError(
       `Cannot ${act} as its options must be an object: received ${
@@ -25,6 +26,26 @@ export function checkOptions<T extends object>(
     );
   }
   checkNames(options, names, act);
+  return readOnce(options, names);
+}
+
+/**
+ * Reads each property of a caller's object once.
+ *
+ * @param object The object.
+ * @param names The properties' names.
+ * @returns A copy, of those that are there.
+ */
+export function readOnce<T extends object>(
+  object: T,
+  names: Readonly<Record<string, true>>,
+): T {
+  const copy: Record<string, unknown> = {};
+  for (const name of Object.keys(names)) {
+    const { [name]: value } = object as Record<string, unknown>;
+    if (value !== undefined) copy[name] = value;
+  }
+  return copy as T;
 }
 
 /**
@@ -70,12 +91,28 @@ export function checkFunction(value: unknown, what: string, act: string): void {
  * @param act What the caller was about to do, for the error.
  */
 export function checkSignal(signal: unknown, act: string): void {
-  if (signal === undefined || signal instanceof AbortSignal) return;
+  if (signal === undefined || isSignal(signal)) return;
   throw new TypeError(
     `Cannot ${act} as the signal must be an AbortSignal: received ${
       show(signal)
     }`,
   );
+}
+
+/** Asks a signal itself, without any code of its owner's: what only looks like one throws. */
+const abortedOf = Object.getOwnPropertyDescriptor(
+  AbortSignal.prototype,
+  "aborted",
+)!.get!;
+
+function isSignal(value: unknown): boolean {
+  if (!(value instanceof AbortSignal)) return false;
+  try {
+    abortedOf.call(value);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /**
@@ -131,13 +168,22 @@ export function checkInteger(
   least: number,
   most: number,
 ): void {
-  if (!Number.isInteger(value) || value < least || value > most) {
-    throw new RangeError(
-      `Cannot create a domain as ${what} must be an integer from ${least} to ${most}: received ${
-        show(value)
-      }`,
-    );
-  }
+  if (Number.isInteger(value) && value >= least && value <= most) return;
+  refuseNumber(
+    `Cannot create a domain as ${what} must be an integer from ${least} to ${most}`,
+    value,
+  );
+}
+
+/**
+ * Refuses what a number was to be.
+ *
+ * @param message What failed, and what must hold.
+ * @param value What came in: a number out of range, or something else, which is of the wrong type.
+ */
+export function refuseNumber(message: string, value: unknown): never {
+  const text = `${message}: received ${show(value)}`;
+  throw typeof value === "number" ? new RangeError(text) : new TypeError(text);
 }
 
 /**

@@ -1,6 +1,6 @@
 // Creating a domain's buffer, and checking one that another thread created.
 
-import { checkOptions, type OptionNames } from "./_arguments.ts";
+import { type OptionNames, takeOptions } from "./_arguments.ts";
 import {
   CHECKS,
   HEADER_DEBUG,
@@ -52,11 +52,11 @@ export interface OpenedDomain {
 /**
  * Lays a fresh domain out.
  *
- * @param options The caller's options.
+ * @param passed The caller's options.
  * @returns Its handle and words.
  */
-export function createDomain(options: RcuOptions): OpenedDomain {
-  checkOptions(options, CREATE_OPTIONS, "create a domain");
+export function createDomain(passed: RcuOptions): OpenedDomain {
+  const options = takeOptions(passed, CREATE_OPTIONS, "create a domain");
   const settings = checkSettings(options);
   checkThread(options);
   const { capacity, maxReaders, detector, callbacks, debug } = settings;
@@ -96,14 +96,14 @@ export function createDomain(options: RcuOptions): OpenedDomain {
  * Checks a handle before anything is done with its memory.
  *
  * @param handle What the caller got from another thread.
- * @param options The caller's options.
+ * @param passed The caller's options.
  * @returns The domain's words.
  */
 export function openDomain(
   handle: RcuHandle,
-  options: AttachOptions,
+  passed: AttachOptions,
 ): OpenedDomain {
-  checkOptions(options, ATTACH_OPTIONS, "attach");
+  const options = takeOptions(passed, ATTACH_OPTIONS, "attach");
   const { name = "", reclaimer = "none" } = options;
   checkThread(options);
   const refuse = (must: string, received: unknown): never => {
@@ -155,7 +155,12 @@ export function openDomain(
   }
   const startsReclaimer = reclaimer === "worker" &&
     readPolicy(words).mode === "offloaded";
-  return { handle, words, name, startsReclaimer };
+  return {
+    handle: { kind, version, buffer, id },
+    words,
+    name,
+    startsReclaimer,
+  };
 }
 
 function idWords(id: string): number[] {

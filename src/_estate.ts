@@ -5,8 +5,10 @@ import { Handover } from "./callbacks/_handover.ts";
 import { Orphans } from "./callbacks/_orphans.ts";
 import { gather, lengthOf } from "./callbacks/_shared_list.ts";
 import { NEXT } from "./callbacks/_counters.ts";
+import { TRAIL_LOCK } from "./debug/_trail.ts";
 import { releaseMasks } from "./grace_periods/_detectors.ts";
 import {
+  CHECKS,
   HEADER_DEBUG,
   HEADER_DETECTOR,
   HEADER_MAX_READERS,
@@ -83,6 +85,7 @@ class Estate {
   readonly #roots: Roots;
   readonly #obituaries: Obituaries;
   readonly #detector: Address;
+  readonly #trail: Address | undefined;
 
   /**
    * @param words The domain's words.
@@ -90,7 +93,9 @@ class Estate {
    */
   constructor(words: Int32Array, index: number) {
     const maxReaders = words[HEADER_MAX_READERS];
-    const places = layout(words.length, maxReaders, words[HEADER_DETECTOR]);
+    const kind = words[HEADER_DETECTOR];
+    const checks = words[HEADER_DEBUG] === CHECKS;
+    const places = layout(words.length, maxReaders, kind, checks);
     const readers = new ReaderTable(words, places.readers, maxReaders);
     const owner = lockOwner(index, readers.generationOf(index));
     const work = workOf(places, index);
@@ -137,8 +142,9 @@ class Estate {
       PATIENCE,
     );
     this.#roots = new Roots(words, places.roots, heap, owner, this.#journal);
-    this.#obituaries = new Obituaries(words, places.obituaries);
+    this.#obituaries = new Obituaries(words, places.obituaries, maxReaders);
     this.#detector = places.detector;
+    this.#trail = places.trail;
   }
 
   /** Winds everything up, and tells the other threads. */
@@ -203,6 +209,7 @@ class Estate {
     };
     this.#journal.forEachLock(giveBack);
     giveBack(this.#roots.lock);
+    if (this.#trail !== undefined) giveBack(this.#trail + TRAIL_LOCK);
     const kind = words[HEADER_DETECTOR];
     releaseMasks(kind, words, this.#detector, this.#readers.size, this.#owner);
   }

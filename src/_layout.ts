@@ -16,11 +16,11 @@ import {
 import { WORK_WORDS } from "./memory/_journal.ts";
 import { ROOT_WORDS } from "./memory/_roots.ts";
 import { alignLine, LINE, PAGE_WORDS } from "./memory/_size_classes.ts";
-import { OBITUARY_WORDS } from "./readers/_obituaries.ts";
+import { obituaryWords } from "./readers/_obituaries.ts";
 import { readerTableWords } from "./readers/_slots.ts";
 
 /** Changes with every change of what lies where. */
-export const LAYOUT_VERSION = 4;
+export const LAYOUT_VERSION = 5;
 /** What the first used word of a domain's buffer holds: "RCU1". */
 export const MAGIC = 0x52435531;
 
@@ -98,7 +98,7 @@ export function layout(
   const heap = take(HEAP_WORDS);
   const magazines = take(maxReaders * MAGAZINE_WORDS);
   const work = take((maxReaders + 1) * WORK_WORDS);
-  const obituaries = take(OBITUARY_WORDS);
+  const obituaries = take(obituaryWords(maxReaders));
   const detectorAt = take(detectorWords(detector, maxReaders));
   const pages = Math.floor(length / PAGE_WORDS);
   const pageTable = take(pages * PAGE_ENTRY_WORDS);

@@ -25,6 +25,8 @@ function lockName(words: Int32Array, life: number): string {
  *    is why the lock is not asked for itself. Who buries is settled in the record.
  * 4. A main thread has no lock, for a lock keeps its process alive; its death ends the
  *    process anyway. It is never proven dead, nor is any thread where there are no Web Locks.
+ *    A worker of `node:worker_threads` has one in Deno, and is kept alive by it until it leaves:
+ *    one that ended of its own accord would have to have left, too.
  *
  * Measured on Deno 2.9.6: the request is in the queue at once; a thread that called
  * `self.close()`, or was ended by an error, is proven dead within some ms, one that

@@ -200,7 +200,7 @@ export class Membership {
     const scratch = workOf(places, maxReaders);
     const onSlow = () => this.inquest.beginElsewhere();
     this.#scratch = scratch;
-    this.obituaries = new Obituaries(words, places.obituaries);
+    this.obituaries = new Obituaries(words, places.obituaries, maxReaders);
     const place: HeapPlace = {
       control: places.heap,
       table: places.pageTable,
@@ -221,7 +221,7 @@ export class Membership {
       this.heap = new Heap(words, place);
       this.reader = new Reader(words, slot, sequence.address);
     } else {
-      const trail = new Trail(words, places.trail, this.#owner);
+      const trail = new Trail(words, places.trail, this.#owner, onSlow);
       this.heap = this.checks = new DebugHeap(words, place, {
         trail,
         sequence,
@@ -652,16 +652,17 @@ export class Membership {
   ): Promise<T> {
     const over = new AbortController();
     const end = () => over.abort();
+    // First: the caller's object may throw.
+    signal?.addEventListener("abort", end);
     const forget = this.onClose(end);
     if (signal?.aborted) end();
-    signal?.addEventListener("abort", end);
     const doubt = setInterval(() => this.inquest.begin(), DOUBT);
     try {
       return await wait(over.signal);
     } finally {
       clearInterval(doubt);
-      signal?.removeEventListener("abort", end);
       forget();
+      signal?.removeEventListener("abort", end);
     }
   }
 

@@ -26,6 +26,9 @@ const ACT = "create a domain with such callbacks";
 const LARGEST_BATCH = 2 ** 30;
 const LONGEST_PAUSE = 60_000;
 
+type ThrottledPolicy = Extract<CallbackPolicy, { mode: "throttled" }>;
+type OffloadedPolicy = Extract<CallbackPolicy, { mode: "offloaded" }>;
+
 /** Callback policy, with every default filled in. */
 export type FullPolicy = Required<CallbackPolicy>;
 
@@ -43,20 +46,21 @@ export function checkPolicy(policy: CallbackPolicy): FullPolicy {
       }`,
     );
   }
-  switch (policy.mode) {
+  const { mode } = policy;
+  switch (mode) {
     case "immediate":
       checkNames(policy, { mode: true }, ACT);
       return { mode: "immediate" };
     case "throttled": {
       checkNames(policy, THROTTLED_NAMES, ACT);
-      const { maxBatch = 16, plugTicks = 0 } = policy;
+      const { maxBatch = 16, plugTicks = 0 } = policy as ThrottledPolicy;
       checkInteger("callbacks.maxBatch", maxBatch, 1, LARGEST_BATCH);
       checkInteger("callbacks.plugTicks", plugTicks, 0, LONGEST_PAUSE);
       return { mode: "throttled", maxBatch, plugTicks };
     }
     case "offloaded": {
       checkNames(policy, OFFLOADED_NAMES, ACT);
-      const { delay = 0, realTime = false } = policy;
+      const { delay = 0, realTime = false } = policy as OffloadedPolicy;
       checkInteger("callbacks.delay", delay, 0, LONGEST_PAUSE);
       checkBoolean("callbacks.realTime", realTime, "create a domain");
       return { mode: "offloaded", delay, realTime };
@@ -64,7 +68,7 @@ export function checkPolicy(policy: CallbackPolicy): FullPolicy {
     default:
       throw new RangeError(
         `Cannot create a domain as callbacks.mode must be "immediate", "throttled" or "offloaded": received ${
-          show((policy as { mode: unknown }).mode)
+          show(mode)
         }`,
       );
   }

@@ -71,6 +71,24 @@ export function checkSettings(options: RcuOptions): Settings {
 }
 
 /**
+ * Checks what the caller wants a domain to be, and makes it plain: objects in it are read
+ * now, and not when the domain is created.
+ *
+ * @param options The caller's options.
+ * @returns The same, without the caller's objects.
+ */
+export function plainSettings(options: RcuOptions): RcuOptions {
+  const { detector, callbacks } = checkSettings(options);
+  return {
+    ...options,
+    ...(options.detector === undefined
+      ? {}
+      : { detector: detectorOf(detector) }),
+    ...(options.callbacks === undefined ? {} : { callbacks }),
+  };
+}
+
+/**
  * What the threads of a domain have in common.
  *
  * @param words The domain's words.
@@ -142,7 +160,7 @@ function text(setting: Settings[keyof Settings]): string {
 }
 
 /** The option that stands for a detector's number. */
-function detectorOf(kind: number): RcuOptions["detector"] {
+function detectorOf(kind: number): NonNullable<RcuOptions["detector"]> {
   if (kind === SCAN) return "scan";
   if (kind === CLASSIC) return "classic";
   return { type: "tree", fanout: kind };

@@ -25,7 +25,7 @@ export interface RcuOptions {
   capacity?: number;
   /**
    * Most threads at a time, from 1 to 4,096. Each takes some KiB, and half of the capacity must
-   * stay free: 4,096 need 10 MiB.
+   * stay free: 4,096 need 12 MiB.
    *
    * @default {64}
    */

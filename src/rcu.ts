@@ -1,10 +1,12 @@
 // The public face of a thread's membership.
 
 import {
+  checkBoolean,
   checkFunction,
-  checkOptions,
   checkSignal,
   type OptionNames,
+  refuseNumber,
+  takeOptions,
   uncloneable,
 } from "./_arguments.ts";
 import { connect } from "./by_name/_connect.ts";
@@ -430,11 +432,16 @@ export class Rcu extends EventTarget implements Disposable {
    * ```
    */
   async synchronize(options: SynchronizeOptions = {}): Promise<void> {
-    checkOptions(options, SYNCHRONIZE_OPTIONS, "wait for a grace period");
-    const { expedited = false, signal } = options;
-    this.#membership.assertOpen("wait for a grace period");
-    this.#membership.assertOutside("wait for a grace period");
-    this.#checkSignal("wait for a grace period", signal);
+    const act = "wait for a grace period";
+    const { expedited = false, signal } = takeOptions(
+      options,
+      SYNCHRONIZE_OPTIONS,
+      act,
+    );
+    this.#membership.assertOpen(act);
+    this.#membership.assertOutside(act);
+    checkBoolean("expedited", expedited, act);
+    this.#checkSignal(act, signal);
     await this.#membership.synchronize(expedited, signal);
   }
 
@@ -443,7 +450,8 @@ export class Rcu extends EventTarget implements Disposable {
    *
    * @param options Whether to hurry, and how long to wait at most.
    * @throws {RcuStallError} If the time is up.
-   * @throws {RangeError} If the timeout is not a number from 0.
+   * @throws {RangeError} If the timeout is not from 0.
+   * @throws {TypeError} If an option is of the wrong type.
    * @throws {Error} Inside a read section, or if the membership is closed.
    *
    * @example Blocking
@@ -458,15 +466,16 @@ export class Rcu extends EventTarget implements Disposable {
    */
   synchronizeSync(options: SynchronizeSyncOptions = {}): void {
     const membership = this.#membership;
-    checkOptions(options, SYNCHRONIZE_SYNC_OPTIONS, "wait for a grace period");
-    const { expedited = false, timeout = membership.stallTimeout } = options;
-    membership.assertOpen("wait for a grace period");
-    membership.assertOutside("wait for a grace period");
+    const act = "wait for a grace period";
+    const { expedited = false, timeout = membership.stallTimeout } =
+      takeOptions(options, SYNCHRONIZE_SYNC_OPTIONS, act);
+    membership.assertOpen(act);
+    membership.assertOutside(act);
+    checkBoolean("expedited", expedited, act);
     if (!(typeof timeout === "number" && timeout >= 0)) {
-      throw new RangeError(
-        `Cannot wait for a grace period as timeout must be a number of ms from 0: received ${
-          show(timeout)
-        }`,
+      refuseNumber(
+        `Cannot ${act} as timeout must be a number of ms from 0`,
+        timeout,
       );
     }
     membership.synchronizeSync(timeout, expedited);
@@ -620,8 +629,11 @@ export class Rcu extends EventTarget implements Disposable {
    * ```
    */
   async barrier(options: BarrierOptions = {}): Promise<void> {
-    checkOptions(options, BARRIER_OPTIONS, "finish a barrier");
-    const { signal } = options;
+    const { signal } = takeOptions(
+      options,
+      BARRIER_OPTIONS,
+      "finish a barrier",
+    );
     this.#membership.assertOpen("finish a barrier");
     this.#membership.assertOutside("finish a barrier");
     this.#checkSignal("finish a barrier", signal);
@@ -1018,7 +1030,8 @@ export class Rcu extends EventTarget implements Disposable {
    *
    * Nothing else does it: `using` does not get to run. A worker that ends without it
    * counts as a reader until it is proven dead, which takes another thread that waits, or
-   * listens for `"readerlost"`, and some tenths of a second; its closures are lost.
+   * listens for `"readerlost"`, and some tenths of a second; its closures are lost. A worker of
+   * `node:worker_threads` stays alive in Deno until it calls this or is ended.
    *
    * @throws {Error} Inside a read section.
    *

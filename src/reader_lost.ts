@@ -28,8 +28,8 @@ export interface ReaderLostEventInit {
 /**
  * Dispatched by every {@linkcode Rcu} with a listener for `"readerlost"`, once for each
  * worker that has died without `close()`, or after it with closures that had not run (its name is
- * `""` then): by the time it is dispatched, what the
- * thread had has been taken over.
+ * `""` then): by the time it is dispatched, what the thread had has been taken over. Of more
+ * deaths than twice `maxReaders` during one turn of the listener's thread, it hears of the last ones.
  *
  * @example Hearing of a worker that has died
  * ```ts

@@ -1,7 +1,7 @@
 // The thread that frees what others have deferred.
 
 import { reclaim } from "./callbacks/_reclaimer.ts";
-import { checkOptions, checkSignal, type OptionNames } from "./_arguments.ts";
+import { checkSignal, type OptionNames, takeOptions } from "./_arguments.ts";
 import { openDomain } from "./_domain.ts";
 import { turn } from "./grace_periods/_grace_periods.ts";
 import { HEADER_DETECTOR, HEADER_MAX_READERS, layout } from "./_layout.ts";
@@ -93,9 +93,9 @@ export async function runReclaimer(
   handle: RcuHandle,
   options: ReclaimerOptions = {},
 ): Promise<void> {
-  checkOptions(options, OPTIONS, "run a reclaimer");
-  const { signal, name = "reclaimer" } = options;
-  checkSignal(signal, "run a reclaimer");
+  const act = "run a reclaimer";
+  const { signal, name = "reclaimer" } = takeOptions(options, OPTIONS, act);
+  checkSignal(signal, act);
   const onStall = (report: StallReport) => console.warn(stallWarning(report));
   await serve(handle, name, signal, Infinity, true, onStall);
 }

@@ -1,9 +1,13 @@
 // A view of a running domain, as text.
 
-import { checkOptions, checkSignal, type OptionNames } from "./_arguments.ts";
+import {
+  checkSignal,
+  type OptionNames,
+  refuseNumber,
+  takeOptions,
+} from "./_arguments.ts";
 import type { StallEvent } from "./grace_periods/stall_event.ts";
 import type { StallReport } from "./grace_periods/stall_report.ts";
-import { show } from "./memory/_codec.ts";
 import { membershipOf, type Rcu } from "./rcu.ts";
 import type { RcuStats, ReaderStats } from "./stats.ts";
 
@@ -91,14 +95,12 @@ export function top(
   options: TopOptions = {},
 ): AsyncGenerator<string, void, void> {
   membershipOf(rcu, ACT);
-  checkOptions(options, TOP_OPTIONS, ACT);
-  const { interval = 1_000, signal } = options;
+  const { interval = 1_000, signal } = takeOptions(options, TOP_OPTIONS, ACT);
   checkSignal(signal, ACT);
   if (!Number.isInteger(interval) || interval < 1 || interval >= 2 ** 31) {
-    throw new RangeError(
-      `Cannot ${ACT} as interval must be an integer from 1 to 2147483647: received ${
-        show(interval)
-      }`,
+    refuseNumber(
+      `Cannot ${ACT} as interval must be an integer from 1 to 2147483647`,
+      interval,
     );
   }
   return tables(rcu, interval, signal);

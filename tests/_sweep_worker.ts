@@ -19,5 +19,6 @@ serve({
     } catch (error) {
       return (error as Error).message;
     }
+    return undefined;
   },
 });

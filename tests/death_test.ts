@@ -1,10 +1,12 @@
 // Every so many steps of every operation as the last one of its thread. `deno task death` tries all of them.
 
-import { assert } from "@std/assert";
+import { assert, assertEquals } from "@std/assert";
+import { Rcu } from "../mod.ts";
+import { bury, inOneTurn } from "./death/_doom.ts";
 import { FAULTS } from "./death/_faults.ts";
 import { scenarioOf, SCENARIOS } from "./death/_scenarios.ts";
 import { sweep } from "./death/_sweep.ts";
-import { withWorkers } from "./_workers.ts";
+import { until, withWorkers } from "./_workers.ts";
 
 /** Where lists of blocks change hands: what a burial does about that, nothing else looks at. */
 const DENSE = new Set([
@@ -54,4 +56,23 @@ Deno.test("a sweep finds each of the planted faults", async () => {
       assert(found !== undefined, `nobody notices ${fault}`);
     });
   }
+});
+
+Deno.test("whoever listens hears of every thread of a full domain that dies at once, and of those in their places", async () => {
+  const maxReaders = 100;
+  using rcu = Rcu.create({ capacity: 2 ** 22, maxReaders });
+  const names = Array.from({ length: 2 * (maxReaders - 1) }, (_, i) => `${i}`);
+  const lost: string[] = [];
+  rcu.addEventListener("readerlost", ({ name }) => lost.push(name));
+  // Neither waits for anything, so that nobody looks in between.
+  for (
+    const half of [names.slice(0, maxReaders - 1), names.slice(maxReaders - 1)]
+  ) {
+    inOneTurn(() => {
+      for (const name of half) Rcu.attach(rcu.handle, { name });
+    });
+    bury(rcu.memory.words, rcu.readerId);
+  }
+  await until("the events", () => lost.length >= names.length);
+  assertEquals(lost, names);
 });

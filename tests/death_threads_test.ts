@@ -1,6 +1,7 @@
 // What becomes of a domain when real threads die.
 
 import { assert, assertEquals, assertRejects } from "@std/assert";
+import { Worker as NodeWorker } from "node:worker_threads";
 import { Rcu, RcuCell, type ReaderLostEvent, u32 } from "../mod.ts";
 import { DONE, DYING, startMortal } from "./_mortals.ts";
 import { canaryCell, THROWING, throwingMap, WATCHED } from "./_mortal_tasks.ts";
@@ -77,6 +78,20 @@ Deno.test("each Rcu with a listener hears of a death once", async () => {
     "second",
     "second",
   ]);
+});
+
+Deno.test("a worker of node:worker_threads that ends in a section is lost like any other", async () => {
+  using rcu = create();
+  const lost: string[] = [];
+  rcu.addEventListener("readerlost", ({ name }) => lost.push(name));
+  const worker = new NodeWorker(new URL("./_node_worker.ts", import.meta.url), {
+    workerData: rcu.handle,
+  });
+  await new Promise((resolve) => worker.once("exit", resolve));
+  await until("the event", () => lost.length > 0);
+  assertEquals(lost, ["node worker"]);
+  await rcu.synchronize();
+  await assertWhole(rcu);
 });
 
 Deno.test("a grace period ends when the thread in whose section it waits has died", async () => {

@@ -52,13 +52,13 @@ for (const hint of [2 ** 32 - 1, 2 ** 31, 2 ** 22]) {
   });
 }
 
-Deno.test("a map of a believable size is not asked for more memory than there is", () => {
+Deno.test("a map of an unbelievable size takes no more memory than its entries need", () => {
   using rcu = domain();
   const map = RcuMap.open(rcu, "m", { key: u32, value: u32 });
   const liar = new Map([[1, 2]]);
   Object.defineProperty(liar, "size", { value: Infinity });
-  assertThrows(() => map.replaceAll(liar), RcuMemoryError);
-  assertEquals(map.size, 0);
+  map.replaceAll(liar);
+  assertEquals([...map], [[1, 2]]);
 });
 
 Deno.test("any number of callbacks may become ready at once", async () => {

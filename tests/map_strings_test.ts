@@ -2,6 +2,7 @@
 
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import fc from "fast-check";
+import { Buffer } from "node:buffer";
 import {
   bytes,
   type Codec,
@@ -187,6 +188,19 @@ for (const kind of ["string", "json"] as const) {
   });
 }
 
+Deno.test("a map that is frozen works as any other", () => {
+  using rcu = Rcu.create();
+  for (const [name, value, make] of KINDS) {
+    const map = Object.freeze(RcuMap.open(rcu, name, { key: string, value }));
+    for (let n = 0; n < 3; n++) {
+      map.set("key", make(n));
+      // Until it is remembered, and then some.
+      for (let i = 0; i < 100; i++) assertEquals(map.get("key"), make(n));
+      assertEquals(map.get("none"), undefined);
+    }
+  }
+});
+
 Deno.test("getUtf8() finds what get() finds for the string that the bytes are", async () => {
   await withDomain({}, (rcu) => {
     const map = RcuMap.open(rcu, "utf8", { key: string, value: json() });
@@ -212,6 +226,86 @@ Deno.test("getUtf8() finds what get() finds for the string that the bytes are", 
     assertEquals(map.getUtf8(Uint8Array.of(0xff)), map.get("\ufffd"));
     map.clear();
   }, (rcu) => RcuMap.open(rcu, "utf8", { key: string, value: json() }));
+});
+
+Deno.test("getUtf8() runs none of its key's own code in the middle of a lookup", () => {
+  using rcu = Rcu.create({ capacity: 2 ** 22, debug: true });
+  const map = RcuMap.open(rcu, "m", { key: string, value: string });
+  const encoded = () => new TextEncoder().encode("victim");
+  let looks = 0;
+  let at = Infinity;
+  const look = () => {
+    if (looks++ !== at) return;
+    map.delete("victim");
+    rcu.barrierSync();
+    for (let i = 0; i < 20; i++) map.set(`other ${i}`, `value ${i}`);
+  };
+  class Odd extends Uint8Array {
+    override get length(): number {
+      look();
+      return super.length;
+    }
+  }
+  const odd = (): Uint8Array =>
+    Object.defineProperty(encoded(), "length", {
+      get: () => {
+        look();
+        return 6;
+      },
+    });
+  const proxy = (): Uint8Array =>
+    new Proxy(encoded(), {
+      get(target, name) {
+        look();
+        const value = Reflect.get(target, name, target);
+        return typeof value === "function" ? value.bind(target) : value;
+      },
+    });
+  for (const make of [() => new Odd(encoded()), odd, proxy]) {
+    for (at = 0;; at++) {
+      map.clear();
+      map.set("victim", "value of victim");
+      looks = 0;
+      const found = map.getUtf8(make());
+      assert(found === "value of victim" || found === undefined, found);
+      if (looks <= at) break;
+    }
+  }
+});
+
+Deno.test("getUtf8() takes bytes for what they are, whatever they say of their length", () => {
+  using rcu = Rcu.create({ capacity: 2 ** 22, debug: true });
+  const map = RcuMap.open(rcu, "m", { key: string, value: u32 });
+  map.set("", 0).set("abc", 3).set("é", 2);
+  for (const text of ["", "abc", "é"]) {
+    const key = new TextEncoder().encode(text);
+    Object.defineProperty(key, "length", { value: 2 });
+    assertEquals(map.getUtf8(key), map.get(text));
+    assertEquals(map.getUtf8(Buffer.from(text)), map.get(text));
+  }
+  const views = RcuMap.open(rcu, "v", { key: u32, value: bytes });
+  views.set(1, new TextEncoder().encode("abc"));
+  // In debug mode a view is a Proxy.
+  assertEquals(rcu.read(() => map.getUtf8(views.view(1)!)), 3);
+});
+
+Deno.test("getUtf8() refuses bytes whose buffer is gone instead of taking them for an empty key", () => {
+  using rcu = Rcu.create();
+  const map = RcuMap.open(rcu, "m", { key: string, value: u32 });
+  map.set("", 1);
+  assertEquals(map.getUtf8(new Uint8Array()), 1);
+  const gone = new Uint8Array(8);
+  structuredClone(gone.buffer, { transfer: [gone.buffer] });
+  const buffer = new ArrayBuffer(8, { maxByteLength: 8 });
+  const shrunk = new Uint8Array(buffer, 4, 4);
+  buffer.resize(0);
+  for (const bad of [gone, shrunk]) {
+    assertThrows(
+      () => map.getUtf8(bad),
+      TypeError,
+      "Cannot look UTF-8 up as the key's buffer must hold it: received one whose buffer is detached or has shrunk",
+    );
+  }
 });
 
 Deno.test("getUtf8() refuses keys that are no bytes, and maps whose keys are no strings", () => {

@@ -10,7 +10,6 @@ import { stub } from "@std/testing/mock";
 import { Rcu, RcuStallError, Srcu, type StallReport } from "../mod.ts";
 import { ReaderTable, readerTableWords } from "../src/readers/_slots.ts";
 import { SrcuPeriods, srcuWords } from "../src/srcu/_periods.ts";
-import { lockOwner } from "../src/sync/_mutex.ts";
 import { withDomain } from "./_audit.ts";
 import { atEveryStep } from "./_steps.ts";
 import { until, withWorkers } from "./_workers.ts";
@@ -314,9 +313,8 @@ function pair(state = 0) {
   const base = 64 + table;
   words[base] = state;
   const [reader, updater] = [0, 1].map(() => {
-    const { index, generation } = readers.register()!;
-    const owner = lockOwner(index, generation);
-    return new SrcuPeriods(words, base, readers, index, owner);
+    const { index } = readers.register()!;
+    return new SrcuPeriods(words, base, readers, index);
   });
   return { words, readers, reader, updater, base };
 }
@@ -393,8 +391,7 @@ Deno.test("a wait covers what had begun when it began, wherever other waits are"
   for (let at = 0, steps = 1; at < steps; at++) {
     const { reader, updater, words, readers, base } = pair();
     const record = readers.register()!;
-    const owner = lockOwner(record.index, record.generation);
-    const third = new SrcuPeriods(words, base, readers, record.index, owner);
+    const third = new SrcuPeriods(words, base, readers, record.index);
     let other = third.start();
     let counter = 0;
     let target = 0;
@@ -419,5 +416,16 @@ Deno.test("sections of a record's former holder are not waited for", () => {
   assert(updater.poll(target));
   const { index } = readers.register()!;
   assertEquals(index, 0);
+  assert(elapse(updater, 3));
+});
+
+Deno.test("sections of a former holder do not come back, however often the record has been taken since", () => {
+  const { reader, updater, readers } = pair();
+  reader.enter();
+  // Names of the holders of locks begin anew by then.
+  for (let taken = 0; taken < 2 ** 18; taken++) {
+    readers.unregister(0);
+    readers.register();
+  }
   assert(elapse(updater, 3));
 });

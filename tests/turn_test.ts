@@ -1,6 +1,7 @@
 // What tells a microtask in the middle of synchronous code from one at the end of a turn: the stack.
 
-import { assertEquals } from "@std/assert";
+import { assert, assertEquals, assertThrows } from "@std/assert";
+import { Rcu } from "../mod.ts";
 import { isInsideSynchronousCode } from "../src/readers/_turn.ts";
 
 /** What it says where the frames under the microtask are these. */
@@ -8,6 +9,7 @@ function saysOf(...frames: string[]): boolean {
   const { prepareStackTrace } = Error as { prepareStackTrace?: unknown };
   const stack = [
     "Error",
+    "    at trace (file:///w.ts:1:1)",
     "    at isInsideSynchronousCode (file:///x.ts:1:1)",
     "    at Reader.#endOfTurn (file:///y.ts:1:1)",
     ...frames,
@@ -63,4 +65,79 @@ Deno.test("the limit of stack traces is what it was, and does not matter", () =>
   } finally {
     Error.stackTraceLimit = limit;
   }
+});
+
+/** Does something with an `Error` that has other properties. */
+function withError(properties: PropertyDescriptorMap, act: () => void): void {
+  const names = Object.keys(properties);
+  const before = names.map((name) =>
+    Object.getOwnPropertyDescriptor(Error, name)
+  );
+  Object.defineProperties(Error, properties);
+  try {
+    act();
+  } finally {
+    for (const [i, name] of names.entries()) {
+      if (before[i] === undefined) Reflect.deleteProperty(Error, name);
+      else Object.defineProperty(Error, name, before[i]);
+    }
+  }
+}
+
+/** What a program may have made of `Error`. */
+const ODD_ERRORS: Record<string, PropertyDescriptorMap> = {
+  "is frozen": { stackTraceLimit: { writable: false } },
+  "returns call sites": {
+    prepareStackTrace: {
+      configurable: true,
+      value: (_: unknown, sites: unknown) => sites,
+    },
+  },
+  "returns nothing": {
+    prepareStackTrace: { configurable: true, value: () => undefined },
+  },
+  "throws": {
+    prepareStackTrace: {
+      configurable: true,
+      value: () => {
+        throw new Error("prepareStackTrace throws");
+      },
+    },
+  },
+  "has no limit": { stackTraceLimit: { writable: true, value: undefined } },
+};
+
+for (const [what, properties] of Object.entries(ODD_ERRORS)) {
+  Deno.test(`misuse is reported, and close() leaves the domain, where Error ${what}`, () => {
+    using rcu = Rcu.create({ capacity: 2 ** 21, debug: true });
+    const victim = Rcu.attach(rcu.handle);
+    let message = "";
+    withError(properties, () => {
+      const block = victim.memory.allocate(4);
+      victim.deferFree(victim.memory.allocate(4));
+      victim.memory.free(block);
+      // Not by assertThrows, which looks at stacks itself.
+      try {
+        victim.memory.free(block);
+      } catch (error) {
+        message = (error as Error).message;
+      }
+      isInsideSynchronousCode();
+      victim.close();
+    });
+    assert(message.includes("is already free; this thread freed it"), message);
+    if (what === "returns call sites") {
+      assert(message.includes("turn_test.ts"), message);
+    }
+    assertEquals(rcu.stats().readers.length, 1);
+    assertThrows(() => victim.read(() => {}), Error, "this thread closed it");
+    rcu.barrierSync();
+  });
+}
+
+Deno.test("call sites say as much as a stack does", () => {
+  withError(ODD_ERRORS["returns call sites"], () => {
+    const microtask = () => isInsideSynchronousCode();
+    assertEquals(microtask(), true);
+  });
 });

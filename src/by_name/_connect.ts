@@ -1,6 +1,11 @@
 // Finding a domain by its name, or creating it: one at a time.
 
-import { checkOptions, checkSignal, type OptionNames } from "../_arguments.ts";
+import {
+  checkSignal,
+  type OptionNames,
+  refuseNumber,
+  takeOptions,
+} from "../_arguments.ts";
 import {
   CREATE_OPTIONS,
   createDomain,
@@ -9,7 +14,7 @@ import {
 } from "../_domain.ts";
 import { show } from "../memory/_codec.ts";
 import type { ConnectOptions, RcuHandle, RcuOptions } from "../options.ts";
-import { checkSettings, checkThread, differenceFrom } from "../_settings.ts";
+import { checkThread, differenceFrom, plainSettings } from "../_settings.ts";
 import { type WebLocks, webLocks } from "../sync/_web_locks.ts";
 import { openChannel } from "./_channel.ts";
 import {
@@ -60,12 +65,15 @@ export async function connect<M extends Member>(
   join: (opened: OpenedDomain) => M,
 ): Promise<{ member: M; presence: Presence }> {
   const act = "connect";
-  checkOptions(options, CONNECT_OPTIONS, act);
-  const { signal, timeout = TIMEOUT, ...rest } = options;
+  const { signal, timeout = TIMEOUT, ...taken } = takeOptions(
+    options,
+    CONNECT_OPTIONS,
+    act,
+  );
   checkName(name);
   checkSignal(signal, act);
   checkTimeout(timeout);
-  checkSettings(rest);
+  const rest = plainSettings(taken);
   checkThread(rest);
   const locks = webLocks();
   if (locks === undefined || nodeThreads() === undefined) {
@@ -216,10 +224,9 @@ function checkTimeout(timeout: unknown): void {
     Number.isInteger(timeout) && (timeout as number) >= 1 &&
     (timeout as number) < 2 ** 31
   ) return;
-  throw new RangeError(
-    `Cannot connect as timeout must be an integer from 1 to 2147483647: received ${
-      show(timeout)
-    }`,
+  refuseNumber(
+    "Cannot connect as timeout must be an integer from 1 to 2147483647",
+    timeout,
   );
 }
 

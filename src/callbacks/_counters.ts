@@ -106,6 +106,8 @@ export class CallbackCounters {
     const words = this.#words;
     const line = this.line(reader);
     const pending = Math.max(0, this.pending(reader));
+    // What the thread had not noted itself.
+    Atomics.store(words, line + PEAK, this.peak(reader));
     const lost = Math.min(words[line + CLOSURES], pending);
     // In this order: who dies in between leaves what a repetition does right.
     Atomics.add(words, line + HANDED, pending - lost);

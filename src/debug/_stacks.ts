@@ -1,10 +1,16 @@
 // Where something was done: stacks, kept as they are until somebody wants to read one.
 
+import { textOf, trace } from "../sync/_trace.ts";
+
 /** Where this package's own code is. */
-const OWN = new URL("../", import.meta.url).href;
+const OWN = new URL("../", import.meta.url);
+/** How frames may begin to say so: call sites, unlike stacks, have paths of local files. */
+const OWN_PLACES = OWN.protocol === "file:"
+  ? [OWN.href, decodeURI(OWN.pathname)]
+  : [OWN.href];
 
 /** Frames that are kept, this package's own among them. */
-const FRAMES = 12;
+const FRAMES = 13;
 
 /**
  * Takes down where the caller is. Cheap, as long as nobody reads the stack.
@@ -12,11 +18,7 @@ const FRAMES = 12;
  * @returns What knows it.
  */
 export function capture(): Error {
-  const limit = Error.stackTraceLimit;
-  Error.stackTraceLimit = FRAMES;
-  const captured = new Error();
-  Error.stackTraceLimit = limit;
-  return captured;
+  return trace(FRAMES);
 }
 
 /**
@@ -27,8 +29,10 @@ export function capture(): Error {
  * @returns One a line, the innermost first.
  */
 export function framesOf(captured: Error): string {
-  const frames = (captured.stack ?? "").split("\n").slice(1);
-  const outer = frames.findIndex((frame) => !frame.includes(OWN));
+  const frames = textOf(captured).split("\n").slice(1);
+  const outer = frames.findIndex((frame) =>
+    !OWN_PLACES.some((place) => frame.includes(place))
+  );
   return frames.slice(Math.max(outer, 0)).join("\n");
 }
 

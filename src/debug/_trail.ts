@@ -15,7 +15,8 @@ export const DEFERRED = 3;
 export const FREED = 4;
 
 // The trail's own line.
-const LOCK = 0;
+/** Held while entries are read or written; whoever buries its holder gives it back (2). */
+export const TRAIL_LOCK = 0;
 /** How often a published block was forgotten for want of room. */
 const LOST = 1;
 /** The next free word among the texts. */
@@ -91,7 +92,10 @@ export interface Entry {
  * 2. Entries are read and written under one lock, that is held for some stores and
  *    under which no other is taken. `forget` looks without it, at the entry of a block
  *    that its thread has just allocated and that nobody else may touch. A thread that
- *    does not get the lock goes on without the trail.
+ *    does not get the lock goes on without the trail. Whoever buries its holder gives it
+ *    back as it is: each store leaves an entry that says what is so, if less than there is to say.
+ *    A new one gets its tag last. Where something else is noted about an old one, its stack
+ *    goes first, and a state does not come before what is looked up in it, nor go after that.
  * 3. Stacks are what costs. A thread spends a fifth of its time on them at most: where more
  *    is done than that, an act is entered without one. Each stack is written once for each
  *    thread that has it. Writing one takes far longer than capturing it, and a twentieth of the
@@ -105,6 +109,7 @@ export class Trail {
   readonly #words: Int32Array;
   readonly #base: Address;
   readonly #owner: number;
+  readonly #onSlow: (() => void) | undefined;
   readonly #entries: Address;
   readonly #buckets: number;
   readonly #texts: Address;
@@ -122,8 +127,15 @@ export class Trail {
    * @param words The domain's words.
    * @param base Where the trail begins: it goes on to the end.
    * @param owner This thread, as the holder of a lock.
+   * @param onSlow Called now and then while it waits for the trail's lock: its holder may be dead.
    */
-  constructor(words: Int32Array, base: Address, owner: number) {
+  constructor(
+    words: Int32Array,
+    base: Address,
+    owner: number,
+    onSlow?: () => void,
+  ) {
+    this.#onSlow = onSlow;
     this.#words = words;
     this.#base = base;
     this.#owner = owner;
@@ -172,13 +184,15 @@ export class Trail {
    */
   publish(tag: Address, pointer: Address, stack: number): void {
     this.#locked(() => {
-      const words = this.#words;
       const at = this.#make(tag);
-      words[at + STATE] = PUBLISHED;
-      words[at + POINTER] = pointer;
-      words[at + PUBLISHER] = this.#owner;
-      words[at + PUBLISHED_AT] = stack;
-      words[at + ENDER] = 0;
+      // In this order, here and below (2).
+      this.#write(at + STATE, PUBLISHED);
+      this.#write(at + PUBLISHED_AT, 0);
+      this.#write(at + PUBLISHER, this.#owner);
+      this.#write(at + POINTER, pointer);
+      this.#write(at + PUBLISHED_AT, stack);
+      this.#write(at + ENDER, 0);
+      this.#write(at + TAG, tag);
     });
   }
 
@@ -216,6 +230,7 @@ export class Trail {
       const at = this.#make(tag);
       const known = words[at + STATE] === UNLINKED;
       this.#note(at, state, known ? words[at + COOKIE] : cookie, stack);
+      this.#write(at + TAG, tag);
     });
   }
 
@@ -228,16 +243,20 @@ export class Trail {
     if (this.#find(tag) === 0) return;
     this.#locked(() => {
       const at = this.#find(tag);
-      if (at !== 0) Atomics.store(this.#words, at + TAG, 0);
+      if (at !== 0) this.#write(at + TAG, 0);
     });
   }
 
+  #write(at: Address, word: number): void {
+    Atomics.store(this.#words, at, word);
+  }
+
   #note(at: Address, state: number, cookie: number, stack: number): void {
-    const words = this.#words;
-    words[at + STATE] = state;
-    words[at + COOKIE] = cookie | 0;
-    words[at + ENDER] = this.#owner;
-    words[at + ENDED_AT] = stack;
+    this.#write(at + ENDED_AT, 0);
+    this.#write(at + ENDER, this.#owner);
+    this.#write(at + COOKIE, cookie | 0);
+    this.#write(at + ENDED_AT, stack);
+    this.#write(at + STATE, state);
   }
 
   #bucket(tag: Address): Address {
@@ -255,7 +274,7 @@ export class Trail {
     return 0;
   }
 
-  /** Finds or makes a block's entry (1). */
+  /** Finds a block's entry, or room for it (1), where the tag is still to be written. */
   #make(tag: Address): Address {
     const found = this.#find(tag);
     if (found !== 0) return found;
@@ -273,17 +292,19 @@ export class Trail {
     if (words[chosen + TAG] !== 0 && !this.isFree(words[chosen + TAG])) {
       Atomics.add(words, this.#base + LOST, 1);
     }
+    this.#write(chosen + TAG, 0);
     words.fill(0, chosen, chosen + ENTRY_WORDS);
-    Atomics.store(words, this.#base + USED, 1);
-    Atomics.store(words, chosen + TAG, tag);
+    this.#write(this.#base + USED, 1);
     return chosen;
   }
 
   #locked<T>(act: () => T): T | undefined {
     // It can do without, and is in the middle of somebody else's act.
     if (!this.#usable || !hasStack()) return undefined;
-    const lock = this.#base + LOCK;
-    if (!acquire(this.#words, lock, this.#owner, LOCK_TIMEOUT)) {
+    const lock = this.#base + TRAIL_LOCK;
+    if (
+      !acquire(this.#words, lock, this.#owner, LOCK_TIMEOUT, this.#onSlow)
+    ) {
       this.#usable = false;
       return undefined;
     }
@@ -319,7 +340,7 @@ export class Trail {
     const end = performance.now();
     this.#captures.spend(end - start);
     if (!this.#writes.isSpent) {
-      const text = this.#write(framesOf(captured));
+      const text = this.#writeText(framesOf(captured));
       this.#writes.spend(performance.now() - end);
       if (text !== 0) return text;
     }
@@ -328,7 +349,7 @@ export class Trail {
   }
 
   /** Returns the address of the text, or 0 if there is no room for it. */
-  #write(frames: string): Address {
+  #writeText(frames: string): Address {
     const known = this.#written.get(frames);
     if (known !== undefined) return known;
     const words = this.#words;

@@ -221,11 +221,12 @@ export function hashText(text: string, seed: number): number {
  * Whether bytes are ASCII, so that each is a UTF-16 unit.
  *
  * @param bytes The bytes.
+ * @param length How many there are: an object may say something else of itself.
  * @returns Whether they are.
  */
-export function isAscii(bytes: Uint8Array): boolean {
+export function isAscii(bytes: Uint8Array, length: number): boolean {
   let seen = 0;
-  for (let i = 0; i < bytes.length; i++) seen |= bytes[i];
+  for (let i = 0; i < length; i++) seen |= bytes[i];
   return seen < 0x80;
 }
 
@@ -233,12 +234,17 @@ export function isAscii(bytes: Uint8Array): boolean {
  * {@linkcode hashText} of ASCII, without making a string of it.
  *
  * @param ascii Its bytes.
+ * @param length How many there are.
  * @param seed The table's secret.
  * @returns 32 bits.
  */
-export function hashAscii(ascii: Uint8Array, seed: number): number {
-  let h = seed ^ ascii.length;
-  for (let i = 0; i < ascii.length; i++) {
+export function hashAscii(
+  ascii: Uint8Array,
+  length: number,
+  seed: number,
+): number {
+  let h = seed ^ length;
+  for (let i = 0; i < length; i++) {
     h = Math.imul(h ^ ascii[i], 0x01000193);
     h ^= h >>> 15;
   }
@@ -251,14 +257,15 @@ export function hashAscii(ascii: Uint8Array, seed: number): number {
  * @param words The arena's words.
  * @param address Where the stored string begins.
  * @param ascii The other one's bytes.
+ * @param length How many there are.
  * @returns Whether they are equal.
  */
 export function equalsAscii(
   words: Int32Array,
   address: Address,
   ascii: Uint8Array,
+  length: number,
 ): boolean {
-  const { length } = ascii;
   if (words[address++] !== ((length << WIDTH_BITS) | ASCII)) return false;
   let i = 0;
   for (; i + 4 <= length; i += 4) {

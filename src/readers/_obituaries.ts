@@ -16,14 +16,32 @@ const LIFE = 1;
 const READER = 2;
 const LOST = 3;
 const NAME = 4;
-const ENTRY_WORDS = 4 * LINE;
-/** Entries of the ring: who looks less often than every so many deaths misses some. */
-const LENGTH = 64;
+const ENTRY_WORDS = 2 * LINE;
+/** The shortest ring. */
+const SHORTEST = 64;
 /** Characters of a name that are sure to fit. */
-const NAME_LENGTH = 56;
+const NAME_LENGTH = 54;
 
-/** Words of the ring. */
-export const OBITUARY_WORDS: number = ENTRIES + LENGTH * ENTRY_WORDS;
+/**
+ * How many entries the ring has: who looks less often than every so many deaths misses some.
+ * All threads may die at once, and as many again that come in their places before anybody looks.
+ */
+function lengthFor(maxReaders: number): number {
+  // A power of two: numbers go round at 2³².
+  let length = SHORTEST;
+  while (length < 2 * maxReaders) length *= 2;
+  return length;
+}
+
+/**
+ * Words of the ring.
+ *
+ * @param maxReaders Most readers at a time.
+ * @returns Its size.
+ */
+export function obituaryWords(maxReaders: number): number {
+  return ENTRIES + lengthFor(maxReaders) * ENTRY_WORDS;
+}
 
 /** Longest wait for the ring's lock, in ms. */
 const LOCK_TIMEOUT = 10_000;
@@ -41,10 +59,17 @@ export interface Obituary {
 export class Obituaries {
   readonly #words: Int32Array;
   readonly #base: Address;
+  readonly #length: number;
 
-  constructor(words: Int32Array, base: Address) {
+  /**
+   * @param words The domain's words.
+   * @param base Where the ring lies.
+   * @param maxReaders Most readers at a time.
+   */
+  constructor(words: Int32Array, base: Address, maxReaders: number) {
     this.#words = words;
     this.#base = base;
+    this.#length = lengthFor(maxReaders);
   }
 
   /** How many there have been. */
@@ -70,7 +95,7 @@ export class Obituaries {
   }
 
   #entry(number: number): Address {
-    return this.#base + ENTRIES + (number & (LENGTH - 1)) * ENTRY_WORDS;
+    return this.#base + ENTRIES + (number & (this.#length - 1)) * ENTRY_WORDS;
   }
 
   /**
@@ -108,7 +133,7 @@ export class Obituaries {
   }
 
   #has(count: number, life: number): boolean {
-    for (let i = 1; i <= LENGTH; i++) {
+    for (let i = 1; i <= this.#length; i++) {
       const entry = this.#entry((count - i) | 0);
       if (Atomics.load(this.#words, entry + LIFE) === life) return true;
     }
@@ -125,8 +150,8 @@ export class Obituaries {
     const words = this.#words;
     const { count } = this;
     const news: Obituary[] = [];
-    const first = Math.max((count - seen) | 0, 0) > LENGTH
-      ? (count - LENGTH) | 0
+    const first = Math.max((count - seen) | 0, 0) > this.#length
+      ? (count - this.#length) | 0
       : seen;
     for (let number = first; number !== count; number = (number + 1) | 0) {
       const entry = this.#entry(number);
@@ -137,7 +162,7 @@ export class Obituaries {
         name: readText(words, entry + NAME),
         lostCallbacks: Atomics.load(words, entry + LOST),
       };
-      // Another 64 deaths later it is another one's.
+      // As many deaths later as the ring is long it is another one's.
       if (Atomics.load(words, entry + NUMBER) === number) news.push(obituary);
     }
     return { news, count };

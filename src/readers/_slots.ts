@@ -2,7 +2,6 @@
 
 import type { Address } from "../memory/arena.ts";
 import { LINE } from "../memory/_size_classes.ts";
-import { lockOwner } from "../sync/_mutex.ts";
 
 // A record is two lines. The first holds the slot alone: its thread writes it, whoever wants a
 // grace period reads it. The second is written when a thread joins or leaves.
@@ -205,15 +204,15 @@ export class ReaderTable {
   }
 
   /**
-   * Whether a record is held by a thread under a name as the holder of locks.
+   * Whether a record is held by the thread of a generation.
    *
    * @param index The reader.
-   * @param owner The name, from {@linkcode lockOwner}.
-   * @returns `false` for ever once that thread's membership has ended.
+   * @param generation All of the generation: names of the holders of locks keep a part of it.
+   * @returns `false` once that thread's membership has ended, for as long as it takes to register 2³² times.
    */
-  isOwner(index: number, owner: number): boolean {
+  isHeldBy(index: number, generation: number): boolean {
     return this.isRegistered(index) &&
-      lockOwner(index, this.generationOf(index)) === owner;
+      this.generationOf(index) === generation;
   }
 
   /**

@@ -1,5 +1,7 @@
 // Telling the end of a turn from microtasks that run in the middle of one.
 
+import { textOf, trace } from "../sync/_trace.ts";
+
 /** A stack frame of the runtime's own, or one that only an await leads back to. */
 const RUNTIME_FRAME =
   /^\s*at async |\b(ext|node|deno):|native code|<anonymous>\)?$/;
@@ -14,11 +16,7 @@ const RUNTIME_FRAME =
  * @returns Whether code outside the runtime and this package's microtask is on the stack.
  */
 export function isInsideSynchronousCode(): boolean {
-  const limit = Error.stackTraceLimit;
-  Error.stackTraceLimit = Infinity;
-  const { stack } = new Error();
-  Error.stackTraceLimit = limit;
-  // The message, this function, and the microtask that called it.
-  const frames = (stack ?? "").split("\n").slice(3);
+  // The message, `trace`, this function, and the microtask that called it.
+  const frames = textOf(trace(Infinity)).split("\n").slice(4);
   return frames.some((frame) => frame !== "" && !RUNTIME_FRAME.test(frame));
 }

@@ -5,7 +5,7 @@ import type { Membership } from "../_membership.ts";
 import { HEADER_MAX_READERS } from "../_layout.ts";
 import { show } from "../memory/_codec.ts";
 import type { Address } from "../memory/arena.ts";
-import { checkOptions, openRoot } from "../structures/_open.ts";
+import { openRoot, takeOptions } from "../structures/_open.ts";
 import { probeStack } from "../sync/_stack.ts";
 import { lookupOf } from "./fib.ts";
 import { toUnsigned } from "./_ipv4.ts";
@@ -65,17 +65,18 @@ const MOST = 2 ** 30;
  *
  * @param membership The caller's membership.
  * @param name What the caller passed as the name.
- * @param options What the caller passed as options.
+ * @param passed What the caller passed as options.
  * @param disciplineOf Makes the writers' discipline; `undefined` for RCU's.
  * @returns The caller's view of it.
  */
 export function openRouteTable(
   membership: Membership,
   name: string,
-  options: RouteCacheOptions,
+  passed: RouteCacheOptions,
   disciplineOf?: (header: Address) => ChainDiscipline,
 ): RouteTable {
-  checkOptions(options, "name a Fib and a neighbor table", OPTIONS);
+  const must = "name a Fib and a neighbor table";
+  const options = takeOptions(passed, must, OPTIONS);
   const fib = lookupOf(options.fib, ACT);
   const neighbors = neighborsOf(options.neighbors, ACT);
   checkMember(membership, fib.membership, "fib");

@@ -6,7 +6,7 @@ import { show } from "../memory/_codec.ts";
 import type { Address } from "../memory/arena.ts";
 import { membershipOf, type Rcu } from "../rcu.ts";
 import { hideFields } from "../structures/_hide.ts";
-import { checkOptions, openRoot } from "../structures/_open.ts";
+import { openRoot, takeOptions } from "../structures/_open.ts";
 import { probeStack } from "../sync/_stack.ts";
 import { LARGEST_U32, toIpv4, toUnsigned } from "./_ipv4.ts";
 import { FLUSH_PAUSE } from "./_neighbor_collector.ts";
@@ -262,9 +262,10 @@ export class NeighborTable implements Iterable<Neighbor> {
     options: NeighborTableOptions = {},
   ): NeighborTable {
     const membership = membershipOf(rcu, "open a neighbor table");
-    checkOptions(options, "be those of a neighbor table", OPTIONS);
-    const shared = sharedOptions(options);
-    const clock = toClock(options.now, "open a neighbor table");
+    const must = "be those of a neighbor table";
+    const taken = takeOptions(options, must, OPTIONS);
+    const shared = sharedOptions(taken);
+    const clock = toClock(taken.now, "open a neighbor table");
     probeStack();
     const { words, heap } = membership;
     const header = openRoot(

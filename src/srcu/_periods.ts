@@ -17,7 +17,7 @@ const STRAGGLERS = 1;
 const MOVED = 2;
 
 // A thread's line.
-/** The membership whose sections are counted, as the holder of a lock; of another one's they are over. */
+/** The membership whose sections are counted, as the record's generation; of another one's they are over. */
 const OWNER = 0;
 /** Open sections, by the index that they found. */
 const COUNTS = 1;
@@ -79,21 +79,19 @@ export class SrcuPeriods {
    * @param words The arena's words.
    * @param base Where the domain lies.
    * @param readers Who is registered.
-   * @param reader The calling thread's reader index.
-   * @param owner The calling thread as the holder of a lock.
+   * @param reader The calling thread's reader index. It is registered.
    */
   constructor(
     words: Int32Array,
     base: Address,
     readers: ReaderTable,
     reader: number,
-    owner: number,
   ) {
     this.#words = words;
     this.#base = base;
     this.#readers = readers;
     this.#line = lineOf(base, reader);
-    this.#owner = owner;
+    this.#owner = readers.generationOf(reader);
   }
 
   /**
@@ -187,7 +185,7 @@ export class SrcuPeriods {
     // Pairs with: the stores and the counting in `enter`, `exit`.
     const owner = Atomics.load(words, line + OWNER);
     const open = Atomics.load(words, line + COUNTS + awaited(state));
-    return open !== 0 && this.#readers.isOwner(reader, owner) ? open : 0;
+    return open !== 0 && this.#readers.isHeldBy(reader, owner) ? open : 0;
   }
 
   /**

@@ -1,9 +1,9 @@
 // Read sections that may await.
 
 import {
-  checkOptions,
   checkSignal,
   type OptionNames,
+  takeOptions,
   uncloneable,
 } from "../_arguments.ts";
 import type {
@@ -119,9 +119,9 @@ export class Srcu {
 
   private constructor(membership: Membership, base: Address) {
     this._uncloneable = UNCLONEABLE;
-    const { index, owner, readers, words } = membership;
+    const { index, readers, words } = membership;
     this.#membership = membership;
-    this.#periods = new SrcuPeriods(words, base, readers, index, owner);
+    this.#periods = new SrcuPeriods(words, base, readers, index);
   }
 
   /**
@@ -220,8 +220,7 @@ export class Srcu {
    */
   async synchronize(options: SrcuSynchronizeOptions = {}): Promise<void> {
     const act = "wait for sections that may await";
-    checkOptions(options, SYNCHRONIZE_OPTIONS, act);
-    const { signal } = options;
+    const { signal } = takeOptions(options, SYNCHRONIZE_OPTIONS, act);
     checkSignal(signal, act);
     const membership = this.#membership;
     membership.assertOpen(act);

@@ -1,6 +1,7 @@
 // Building a map's whole contents aside and publishing them at once.
 
 import type { Address } from "../memory/arena.ts";
+import { RcuMemoryError } from "../memory/errors.ts";
 import {
   bucketsFor,
   FORWARDED,
@@ -21,6 +22,9 @@ import {
 } from "./_table.ts";
 import type { Values } from "./_values.ts";
 
+/** A table for what may come takes this part of the memory at most. */
+const HINTED_PART = 16;
+
 /**
  * A table that no reader can find yet. Plain stores suffice: what publishes it
  * publishes them.
@@ -37,14 +41,28 @@ export class Builder<K, V> {
   /**
    * @param table The map's table.
    * @param values The map's values.
-   * @param buckets How many buckets to begin with.
+   * @param hint How many entries may come.
    */
-  constructor(table: Table<K>, values: Values<V>, buckets: number) {
+  constructor(table: Table<K>, values: Values<V>, hint: number) {
     this.#table = table;
     this.#values = values;
     this.#words = table.words;
     this.#stamp = table.nextStamp();
-    this.#built = this.#allocateTable(buckets);
+    this.#built = this.#begin(hint);
+  }
+
+  /** What may come is no reason to run out of memory: it grows when it does come. */
+  #begin(hint: number): Address {
+    const least = bucketsOf(this.#table, 0);
+    let buckets = bucketsOf(this.#table, hint);
+    const most = this.#words.length / HINTED_PART;
+    while (buckets > least && tableWords(buckets) > most) buckets /= 2;
+    try {
+      return this.#allocateTable(buckets);
+    } catch (error) {
+      if (buckets === least || !(error instanceof RcuMemoryError)) throw error;
+      return this.#allocateTable(least);
+    }
   }
 
   #allocateTable(buckets: number): Address {
@@ -185,16 +203,10 @@ export class Builder<K, V> {
       table = successor;
     }
   }
+}
 
-  /**
-   * How many buckets a number of entries needs, not fewer than the map's least.
-   *
-   * @param table The map's table.
-   * @param entries The number.
-   * @returns A power of two.
-   */
-  static bucketsFor<K>(table: Table<K>, entries: number): number {
-    const least = Atomics.load(table.words, table.header + LEAST_MASK) + 1;
-    return bucketsFor(entries, least);
-  }
+/** How many buckets a number of entries needs, not fewer than the map's least. */
+function bucketsOf<K>(table: Table<K>, entries: number): number {
+  const least = Atomics.load(table.words, table.header + LEAST_MASK) + 1;
+  return bucketsFor(entries, least);
 }

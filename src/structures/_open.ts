@@ -1,6 +1,6 @@
 // What opening has in common: checks of the arguments, the named root.
 
-import { checkNames } from "../_arguments.ts";
+import { checkNames, type OptionNames, readOnce } from "../_arguments.ts";
 import type { Membership } from "../_membership.ts";
 import type { Address } from "../memory/arena.ts";
 import { show } from "../memory/_codec.ts";
@@ -39,17 +39,18 @@ export function openRoot(
 }
 
 /**
- * Checks the options of an `open`.
+ * Takes the options of an `open`.
  *
  * @param options What the caller passed.
  * @param must What it must have.
  * @param names The options that there are.
+ * @returns A copy, each of them read once.
  */
-export function checkOptions(
-  options: unknown,
+export function takeOptions<T extends object>(
+  options: T,
   must: string,
-  names?: Readonly<Record<string, true>>,
-): void {
+  names: OptionNames<NoInfer<T>>,
+): T {
   if (typeof options !== "object" || options === null) {
     throw new TypeError(
       `Cannot open a structure as its options must ${must}: received ${
@@ -57,5 +58,6 @@ export function checkOptions(
       }`,
     );
   }
-  if (names !== undefined) checkNames(options, names, "open a structure");
+  checkNames(options, names, "open a structure");
+  return readOnce(options, names);
 }

@@ -23,12 +23,12 @@ interface Found {
   what: unknown;
 }
 
-/** What a map keeps in its own fields, where its `get` is fastest to find it. */
+/** What a map keeps at hand for its `get`. */
 export interface Calm {
   /** What was found for a key, and nothing has voided. */
-  _calm: Map<string, unknown>;
+  found: Map<string, unknown>;
   /** The changes that have been looked at: all that is in the map is right until there is another one. */
-  _seen: number;
+  seen: number;
 }
 
 /**
@@ -88,9 +88,9 @@ export class StringCache<V> {
   recall(key: string, calm: Calm): unknown {
     // Acquire: before the version, whether remembered or new. Pairs with: `beginChange`.
     const changes = Atomics.load(this._words, this._changes);
-    if (changes !== calm._seen && ++this.#behind > PATIENCE) {
+    if (changes !== calm.seen && ++this.#behind > PATIENCE) {
       this.#catchUp(calm, changes);
-      const still = calm._calm.get(key);
+      const still = calm.found.get(key);
       if (still !== undefined) return still;
     }
     const known = this.#entries.get(key) ?? this.#promote(key);
@@ -99,7 +99,7 @@ export class StringCache<V> {
       ? known
       : this.#find(key, known);
     if (found === undefined) return undefined;
-    if ((found.version & 1) === 0 && changes === calm._seen) {
+    if ((found.version & 1) === 0 && changes === calm.seen) {
       this.#calmDown(calm, key, found);
     }
     return found.what;
@@ -115,15 +115,15 @@ export class StringCache<V> {
       if (version === this.#versions[slot]) continue;
       this.#versions[slot] = version;
       const keys = this.#keys[slot];
-      for (let i = 0; i < keys.length; i++) calm._calm.delete(keys[i]);
+      for (let i = 0; i < keys.length; i++) calm.found.delete(keys[i]);
       keys.length = 0;
     }
-    calm._seen = changes;
+    calm.seen = changes;
   }
 
   /** Puts a key into the calm map that was found just now, after CHANGES was loaded (1). */
   #calmDown(calm: Calm, key: string, { at, version, what }: Found): void {
-    if (calm._calm.size >= LIMIT) this.#startOver(calm);
+    if (calm.found.size >= LIMIT) this.#startOver(calm);
     const slot = at - this._table.versionAt(0);
     const keys = this.#keys[slot];
     if (version !== this.#versions[slot]) {
@@ -132,11 +132,11 @@ export class StringCache<V> {
       this.#versions[slot] = version;
     }
     keys.push(key);
-    calm._calm.set(key, what);
+    calm.found.set(key, what);
   }
 
   #startOver(calm: Calm): void {
-    calm._calm = new Map();
+    calm.found = new Map();
     for (const keys of this.#keys) keys.length = 0;
   }
 

@@ -77,6 +77,8 @@ export class Watch {
   ): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const abort = () => reject(signal!.reason);
+    // First: the caller's object may throw.
+    signal?.addEventListener("abort", abort);
     const forget = this.#membership.onClose(() =>
       reject(
         new Error(
@@ -85,14 +87,13 @@ export class Watch {
       )
     );
     const alive = keepAlive ? setInterval(() => {}, FOR_EVER) : undefined;
-    signal?.addEventListener("abort", abort);
     this.#waiting.add(resolve);
     this.#sleep(since);
     return promise.finally(() => {
       this.#waiting.delete(resolve);
-      signal?.removeEventListener("abort", abort);
       clearInterval(alive);
       forget();
+      signal?.removeEventListener("abort", abort);
     });
   }
 

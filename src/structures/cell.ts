@@ -3,9 +3,10 @@
 import {
   checkBoolean,
   checkFunction,
-  checkOptions as checkWaitOptions,
   checkSignal,
   type OptionNames,
+  refuseNumber,
+  takeOptions as takeWaitOptions,
   uncloneable,
 } from "../_arguments.ts";
 import type { Membership } from "../_membership.ts";
@@ -16,7 +17,7 @@ import * as reading from "../readers/_reader.ts";
 import type { Codec } from "../memory/codec.ts";
 import { membershipOf, type Rcu } from "../rcu.ts";
 import { hideFields } from "./_hide.ts";
-import { checkOptions, openRoot } from "./_open.ts";
+import { openRoot, takeOptions } from "./_open.ts";
 import { noteWrite, OwnWrites } from "./_own_writes.ts";
 import { Values } from "./_values.ts";
 import { Watch } from "./_watch.ts";
@@ -187,22 +188,26 @@ export class RcuCell<T> {
     options: RcuCellOptions<T>,
   ): RcuCell<T> {
     const membership = membershipOf(rcu, "open a cell");
-    checkOptions(options, "name a value codec", OPEN_OPTIONS);
-    const values = new Values<T>(membership, options.value);
+    const { value: codec, initial } = takeOptions(
+      options,
+      "name a value codec",
+      OPEN_OPTIONS,
+    );
+    const values = new Values<T>(membership, codec);
     const words = membership.words;
     const cell = openRoot(
       membership,
       name,
-      `cell<${options.value.schema}>`,
+      `cell<${codec.schema}>`,
       () => {
-        if (options.initial === undefined) {
+        if (initial === undefined) {
           throw new TypeError(
             `Cannot open the cell ${
               show(name)
             } as it must exist or get an initial value: received undefined`,
           );
         }
-        const value = values.store(options.initial);
+        const value = values.store(initial);
         let made: Address;
         try {
           made = membership.allocate(CELL_WORDS);
@@ -220,7 +225,7 @@ export class RcuCell<T> {
         membership.heap.free(made);
       },
     );
-    return new RcuCell(membership, cell, values, options.value);
+    return new RcuCell(membership, cell, values, codec);
   }
 
   /**
@@ -385,17 +390,17 @@ export class RcuCell<T> {
    * ```
    */
   async waitForChange(options: WaitForChangeOptions = {}): Promise<T> {
-    checkWaitOptions(options, WAIT_OPTIONS, "wait for a change");
-    const { since = this.version, signal, keepAlive = false } = options;
-    this._membership.assertOpen("wait for a change");
-    checkBoolean("keepAlive", keepAlive, "wait for a change");
-    checkSignal(signal, "wait for a change");
+    const act = "wait for a change";
+    const { since = this.version, signal, keepAlive = false } = takeWaitOptions(
+      options,
+      WAIT_OPTIONS,
+      act,
+    );
+    this._membership.assertOpen(act);
+    checkBoolean("keepAlive", keepAlive, act);
+    checkSignal(signal, act);
     if (!Number.isInteger(since)) {
-      throw new RangeError(
-        `Cannot wait for a change as since must be a version: received ${
-          show(since)
-        }`,
-      );
+      refuseNumber(`Cannot ${act} as since must be a version`, since);
     }
     signal?.throwIfAborted();
     this._watch.begin();

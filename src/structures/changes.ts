@@ -2,9 +2,9 @@
 
 import {
   checkBoolean,
-  checkOptions,
   checkSignal,
   type OptionNames,
+  takeOptions,
 } from "../_arguments.ts";
 import type { Membership } from "../_membership.ts";
 import type { Watch } from "./_watch.ts";
@@ -56,8 +56,7 @@ export function changesOf(
   options: ChangesOptions,
 ): AsyncIterableIterator<number, void, void> {
   const act = "watch a map";
-  checkOptions(options, OPTIONS, act);
-  const { signal, keepAlive = false } = options;
+  const { signal, keepAlive = false } = takeOptions(options, OPTIONS, act);
   checkSignal(signal, act);
   checkBoolean("keepAlive", keepAlive, act);
   membership.assertOpen(act);

@@ -5,6 +5,7 @@ import {
   checkIterable,
   checkPair,
   type OptionNames,
+  refuseNumber,
   uncloneable,
 } from "../_arguments.ts";
 import type { Membership } from "../_membership.ts";
@@ -22,7 +23,7 @@ import { Builder } from "./_builder.ts";
 import { collect } from "./_cursor.ts";
 import { hideFields } from "./_hide.ts";
 import { changesOf, type ChangesOptions } from "./changes.ts";
-import { checkOptions, openRoot } from "./_open.ts";
+import { openRoot, takeOptions } from "./_open.ts";
 import { OwnWrites } from "./_own_writes.ts";
 import { type Calm, StringCache } from "./_string_cache.ts";
 import {
@@ -227,15 +228,15 @@ export class RcuMap<K, V, View = V> implements Iterable<[K, V]> {
     options: RcuMapOptions<K, V, View>,
   ): RcuMap<K, V, View> {
     const membership = membershipOf(rcu, "open a map");
-    checkOptions(options, "name a key and a value codec", OPEN_OPTIONS);
-    const { key, value, capacity = 0 } = options;
+    const must = "name a key and a value codec";
+    const taken = takeOptions(options, must, OPEN_OPTIONS);
+    const { key, value, capacity = 0 } = taken;
     keyCodec(key);
     const values = new Values<V>(membership, value);
     if (!Number.isInteger(capacity) || capacity < 0 || capacity > 2 ** 28) {
-      throw new RangeError(
-        `Cannot open a map as its capacity must be an integer from 0 to 268435456: received ${
-          show(capacity)
-        }`,
+      refuseNumber(
+        "Cannot open a map as its capacity must be an integer from 0 to 268435456",
+        capacity,
       );
     }
     const words = membership.words;
@@ -250,7 +251,7 @@ export class RcuMap<K, V, View = V> implements Iterable<[K, V]> {
       },
     );
     const kind = kindOf(key, value) as typeof RcuMap<K, V, View>;
-    return new kind(membership, header, options, values);
+    return new kind(membership, header, taken, values);
   }
 
   /**
@@ -280,12 +281,14 @@ export class RcuMap<K, V, View = V> implements Iterable<[K, V]> {
 
   /**
    * Reads the value of a string key that is at hand as UTF-8, fresh from the network say, without
-   * decoding it where it is ASCII.
+   * decoding it where it is ASCII. If another thread writes to them meanwhile, they
+   * stand for what some of them were before and others after that.
    *
    * @param key The key's bytes; what is no UTF-8 stands for U+FFFD, as a `TextDecoder`
    * with `ignoreBOM: true` has it.
    * @returns As {@linkcode RcuMap.get}.
-   * @throws {TypeError} If the map's keys are no strings, or `key` is no `Uint8Array`.
+   * @throws {TypeError} If the map's keys are no strings, or `key` is no `Uint8Array`, or one whose
+   * buffer is detached or has shrunk.
    * @throws {Error} If the membership is closed.
    *
    * @example A host name out of a packet
@@ -524,7 +527,7 @@ export class RcuMap<K, V, View = V> implements Iterable<[K, V]> {
     const builder = new Builder(
       this._table,
       this._values,
-      Builder.bucketsFor(this._table, sizeHint(entries)),
+      sizeHint(entries),
     );
     try {
       for (const entry of entries) {
@@ -836,9 +839,11 @@ export class RcuMap<K, V, View = V> implements Iterable<[K, V]> {
       }
     }
 
-    class StringMap<K, V, View> extends RcuMap<K, V, View> implements Calm {
-      declare _calm: Map<string, unknown>;
-      declare _seen: number;
+    class StringMap<K, V, View> extends RcuMap<K, V, View> {
+      // `#` fields, as the caller may freeze the map; they are no constants anyway.
+      #found = new Map<string, unknown>();
+      #seen = -1;
+      declare readonly _calm: Calm;
       declare readonly _changes: Address;
       declare readonly _reusable: boolean;
       declare readonly _strings: StringCache<V>;
@@ -850,8 +855,7 @@ export class RcuMap<K, V, View = V> implements Iterable<[K, V]> {
         values: Values<V>,
       ) {
         super(membership, header, options, values);
-        this._calm = new Map();
-        this._seen = -1;
+        this._calm = StringMap.#calmOf(this);
         this._changes = header + CHANGES;
         this._reusable = values.reusable;
         const table = this._table as unknown as Table<string>;
@@ -868,16 +872,34 @@ export class RcuMap<K, V, View = V> implements Iterable<[K, V]> {
         }
         let what: unknown;
         // Plain is enough: if it returns an old number, the section began before the change.
-        if (this._words[this._changes] === this._seen) {
-          what = this._calm.get(key as string);
+        if (this._words[this._changes] === this.#seen) {
+          what = this.#found.get(key as string);
         }
         if (what === undefined) {
-          what = this._strings.recall(key as string, this);
+          what = this._strings.recall(key as string, this._calm);
         }
         if (!this._reusable && what !== undefined) {
           what = this._values.load(this._words[what as Address + VALUE]);
         }
         return what as V | undefined;
+      }
+
+      /** What the cache of strings sees of a map's fields. */
+      static #calmOf<K, V, View>(map: StringMap<K, V, View>): Calm {
+        return {
+          get found() {
+            return map.#found;
+          },
+          set found(found) {
+            map.#found = found;
+          },
+          get seen() {
+            return map.#seen;
+          },
+          set seen(seen) {
+            map.#seen = seen;
+          },
+        };
       }
 
       override getUtf8(key: Uint8Array): V | undefined {
@@ -888,25 +910,37 @@ export class RcuMap<K, V, View = V> implements Iterable<[K, V]> {
             }`,
           );
         }
+        // The elements of a typed array are read without any code of its owner's, whatever it has
+        // been made to look like. Its length is asked for once, and has to fit them.
+        const { length } = key;
+        if (
+          !ArrayBuffer.isView(key) || typeof length !== "number" ||
+          key[length] !== undefined || key[length - 1] === undefined
+        ) {
+          // No bytes at all, or a Proxy, whose code runs here and not in the lookup.
+          return this.get(utf8.decode(copyOf(key)) as K);
+        }
         // Copied, for decoders refuse shared memory.
-        if (!isAscii(key)) return this.get(utf8.decode(key.slice()) as K);
+        if (!isAscii(key, length)) {
+          return this.get(utf8.decode(new Uint8Array(key)) as K);
+        }
         const reader = this._reader;
         if ((reader.budget -= LEAF_READ) < 0) reader.refill();
-        const node = this.#findAscii(key);
+        const node = this.#findAscii(key, length);
         return node === 0 ? undefined : this.#valueOf(node);
       }
 
       /** `Table.find` for a string that is at hand as ASCII, without a probe. */
-      #findAscii(key: Uint8Array): Address {
+      #findAscii(key: Uint8Array, length: number): Address {
         const words = this._words;
-        const hash = hashAscii(key, this._seed);
+        const hash = hashAscii(key, length, this._seed);
         let table = this._table.root();
         while (true) {
           let node = words[table + HEADS + (hash & words[table + MASK])];
           while (node > 0) {
             if (
               words[node + KEY] === hash &&
-              equalsAscii(words, node + NODE_WORDS, key)
+              equalsAscii(words, node + NODE_WORDS, key, length)
             ) return node;
             node = words[node + NEXT];
           }
@@ -976,10 +1010,31 @@ export class RcuMap<K, V, View = V> implements Iterable<[K, V]> {
   }
 }
 
-/** How many entries there will be, if the caller's object says so believably. */
+/** What a key of bytes holds, whatever it says. */
+function copyOf(key: Uint8Array): Uint8Array {
+  try {
+    return new Uint8Array(key);
+  } catch (cause) {
+    if (!ArrayBuffer.isView(key) || !(cause instanceof TypeError)) throw cause;
+    throw new TypeError(
+      "Cannot look UTF-8 up as the key's buffer must hold it: received one whose buffer is detached or has shrunk",
+      { cause },
+    );
+  }
+}
+
+/** How many entries there will be, if the caller's object says so believably; else 0. */
 function sizeHint(entries: unknown): number {
-  if (Array.isArray(entries)) return Math.min(entries.length, LARGEST_HINT);
-  return entries instanceof Map ? Math.min(entries.size, LARGEST_HINT) : 0;
+  let said: unknown;
+  try {
+    if (Array.isArray(entries)) said = entries.length;
+    else if (entries instanceof Map) said = entries.size;
+  } catch {
+    // It is no Map, or does not say: what comes is counted anyway.
+  }
+  return Number.isSafeInteger(said) && (said as number) > 0
+    ? Math.min(said as number, LARGEST_HINT)
+    : 0;
 }
 
 function makeMap(

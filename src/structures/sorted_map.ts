@@ -18,7 +18,7 @@ import { membershipOf, type Rcu } from "../rcu.ts";
 import { probeStack } from "../sync/_stack.ts";
 import { hideFields } from "./_hide.ts";
 import { changesOf, type ChangesOptions } from "./changes.ts";
-import { checkOptions, openRoot } from "./_open.ts";
+import { openRoot, takeOptions } from "./_open.ts";
 import { OwnWrites } from "./_own_writes.ts";
 import { keyCodec, keyOf } from "./_table.ts";
 import {
@@ -219,8 +219,9 @@ export class RcuSortedMap<K, V, View = V> implements Iterable<[K, V]> {
     options: RcuSortedMapOptions<K, V, View>,
   ): RcuSortedMap<K, V, View> {
     const membership = membershipOf(rcu, "open a map");
-    checkOptions(options, "name a key and a value codec", OPEN_OPTIONS);
-    const { key, value } = options;
+    const must = "name a key and a value codec";
+    const taken = takeOptions(options, must, OPEN_OPTIONS);
+    const { key, value } = taken;
     keyCodec(key);
     const values = new Values<V>(membership, value);
     const header = openRoot(
@@ -231,7 +232,7 @@ export class RcuSortedMap<K, V, View = V> implements Iterable<[K, V]> {
       (made) => discardTree(membership, made),
     );
     const kind = kindOf(key, value) as typeof RcuSortedMap<K, V, View>;
-    return new kind(membership, header, options, values);
+    return new kind(membership, header, taken, values);
   }
 
   /**

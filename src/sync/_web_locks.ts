@@ -33,15 +33,30 @@ export function webLocks(): WebLocks | undefined {
     ?.locks;
 }
 
+/** What tells a worker of `node:worker_threads` in Deno from a main thread. */
+interface NodeProcess {
+  versions?: { deno?: unknown };
+  getBuiltinModule?(name: string): { isMainThread?: boolean } | undefined;
+}
+
 /**
- * Whether this thread is a Web Worker, which lives until it is ended whatever it holds.
+ * Whether this thread is a worker that may hold a Web Lock: a Web Worker, which lives until it is
+ * ended whatever it holds, or one of `node:worker_threads` in Deno, which a lock keeps alive.
+ *
+ * Workers of Node.js are none: there, a thread knows of its own locks alone, so that
+ * the absence of another one's proves nothing.
  *
  * @returns Whether it is.
  */
 export function isWorker(): boolean {
-  const { WorkerGlobalScope } = globalThis as {
+  const { WorkerGlobalScope, process } = globalThis as {
     WorkerGlobalScope?: new () => object;
+    process?: NodeProcess;
   };
-  return WorkerGlobalScope !== undefined &&
-    globalThis instanceof WorkerGlobalScope;
+  if (
+    WorkerGlobalScope !== undefined && globalThis instanceof WorkerGlobalScope
+  ) return true;
+  // In Deno such a worker has the scope of a main thread; a Web Worker is a "main thread" there.
+  return process?.versions?.deno !== undefined &&
+    process.getBuiltinModule?.("node:worker_threads")?.isMainThread === false;
 }

@@ -9,6 +9,8 @@ import {
   string,
   u32,
 } from "../../mod.ts";
+import { PUBLISHED, Trail, UNLINKED } from "../../src/debug/_trail.ts";
+import { HEADER_DETECTOR, layout } from "../../src/_layout.ts";
 import { membershipOf } from "../../src/rcu.ts";
 import type { Address } from "../../src/memory/arena.ts";
 import { MAPS, SORTED_MAPS } from "./_map_scenarios.ts";
@@ -120,6 +122,46 @@ function ofDetector(detector: "scan" | "classic" | "tree"): Scenario[] {
   ];
 }
 
+/** A view of a debug domain's trail: whose entries are looked at, and written, directly. */
+function trailOf(rcu: Rcu): Trail {
+  const { owner, readers, words } = membershipOf(rcu, "test");
+  const detector = words[HEADER_DETECTOR];
+  const { trail } = layout(words.length, readers.size, detector, true);
+  return new Trail(words, trail!, owner);
+}
+
+/** Tags of no block, and the word that points there. */
+const TAGS = [100, 200, 300];
+const POINTER = 50;
+
+/** Whether each entry is whole, or is not there. */
+function entriesAreWhole(rcu: Rcu): boolean {
+  const trail = trailOf(rcu);
+  return TAGS.map((tag) => trail.find(tag)).every((entry) =>
+    entry === undefined ||
+    (entry.pointer === POINTER && entry.published !== undefined &&
+      (entry.state === PUBLISHED ||
+        (entry.state === UNLINKED && entry.cookie === 7 &&
+          entry.ended !== undefined)))
+  );
+}
+
+/** Whether a block that is published may not be freed. */
+function misuseIsFound(rcu: Rcu): boolean {
+  const { memory } = rcu;
+  const [root, block] = [memory.allocate(1), memory.allocate(1)];
+  memory.words[root] = 0;
+  rcu.assignPointer(root, block);
+  try {
+    memory.free(block);
+    return false;
+  } catch {
+    rcu.assignPointer(root, 0);
+    for (const each of [root, block]) rcu.deferFree(each);
+    return true;
+  }
+}
+
 export const OTHERS: Scenario[] = [
   {
     name: "a cell of strings is set",
@@ -221,6 +263,21 @@ export const OTHERS: Scenario[] = [
     for (const block of blocks) m.heap.free(block);
     m.heap.scavenge();
   }),
+  {
+    ...plain("what is done to blocks is recorded in debug mode", (rcu) => {
+      const trail = trailOf(rcu);
+      return () => {
+        for (const tag of TAGS) {
+          trail.publish(tag, POINTER, 0);
+          trail.unlink(tag, POINTER, 7, 0);
+        }
+        trail.publish(TAGS[1], POINTER, 0);
+      };
+    }, { options: { debug: true } }),
+    // From then on entries are looked for.
+    prepare: (rcu) => void misuseIsFound(rcu),
+    look: (rcu) => [entriesAreWhole(rcu), misuseIsFound(rcu)],
+  },
 ];
 
 export const SCENARIOS: Scenario[] = [...OTHERS, ...MAPS, ...SORTED_MAPS];
