@@ -3,6 +3,7 @@
 import { Rcu, type RcuHandle } from "../mod.ts";
 import { membershipOf } from "../src/rcu.ts";
 import { acquire, lockOwner, release } from "../src/sync/_mutex.ts";
+import { isWorker } from "../src/sync/_web_locks.ts";
 import { PATIENCE, serve, tell, waitFor } from "./_workers.ts";
 
 function spinUntilParked(words: Int32Array, lock: number): void {
@@ -13,6 +14,8 @@ function spinUntilParked(words: Int32Array, lock: number): void {
 }
 
 serve({
+  isWorker,
+
   /** Adds to a plain counter, load and store apart, under a lock. */
   count({ words, lock, counter, owner, rounds }: {
     words: Int32Array;

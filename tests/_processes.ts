@@ -155,20 +155,24 @@ export async function withPackage<R>(
   use: (url: string) => Promise<R>,
 ): Promise<R> {
   const root = new URL("../", import.meta.url);
+  // A port may come again, and Deno keeps what it has loaded, by its URL.
+  const folder = `/${crypto.randomUUID()}/`;
   await using server = Deno.serve(
     { hostname: "127.0.0.1", port: 0, onListen() {} },
     async (request) => {
-      const { pathname } = new URL(request.url);
+      const path = new URL(request.url).pathname.replace(folder, "");
       const headers = { "content-type": "application/typescript" };
-      const program = programs[pathname.slice(1)];
+      const program = programs[path];
       if (program !== undefined) return new Response(program, { headers });
       // What is published, and nothing else.
-      if (!/^\/(mod\.ts|src\/[\w/.]+\.ts)$/.test(pathname)) {
+      if (!/^(mod\.ts|src\/[\w/.]+\.ts)$/.test(path)) {
         return new Response("not found", { status: 404 });
       }
-      const text = await Deno.readTextFile(new URL(`.${pathname}`, root));
+      const text = await Deno.readTextFile(new URL(path, root));
       return new Response(text, { headers });
     },
   );
-  return await use(`http://127.0.0.1:${server.addr.port}`);
+  return await use(
+    `http://127.0.0.1:${server.addr.port}${folder.slice(0, -1)}`,
+  );
 }

@@ -119,3 +119,23 @@ Deno.test("giving a lock back wakes one waiter if there may be any, and nobody o
   assertEquals(notify.calls.map(({ args }) => args.slice(1)), [[AT, 1]]);
   assertEquals(words[AT], 0);
 });
+
+Deno.test("a wait that has become a long one says so before each further sleep, a short one never", () => {
+  for (
+    const [timeout, slow] of [[200, []], [400, [250, 300, 350]]] as const
+  ) {
+    let now = 0;
+    using _now = stub(performance, "now", () => now);
+    using _wait = stub(Atomics, "wait", (...sleep: unknown[]) => {
+      now += sleep[3] as number;
+      return "timed-out";
+    });
+    const told: number[] = [];
+    const acquired = acquire(held(OTHER), AT, ME, timeout, () => {
+      told.push(now);
+    });
+    assertEquals([acquired, told, now], [false, [...slow], timeout]);
+    // Nobody needs to be told.
+    assertEquals(acquire(held(OTHER), AT, ME, timeout), false);
+  }
+});

@@ -228,7 +228,7 @@ Deno.test("a policy's numbers out of range are errors that name them", () => {
     [{ maxBatch: 1.5 }, RangeError, "callbacks.maxBatch must be"],
     [
       { maxBatch: "16" },
-      RangeError,
+      TypeError,
       'callbacks.maxBatch must be an integer from 1 to 1073741824: received "16"',
     ],
     [
