@@ -261,11 +261,14 @@ const ROWS: Row[] = [
         refused = true;
         throw error;
       });
+      let later: ReturnType<typeof setTimeout> | undefined;
       try {
-        await Promise.race([waits, new Promise((next) => setTimeout(next))]);
+        const turn = new Promise((next) => later = setTimeout(next));
+        await Promise.race([waits, turn]);
         if (!refused) number.set(number.get());
         await waits;
       } finally {
+        clearTimeout(later);
         clearInterval(alive);
       }
     },

@@ -82,22 +82,28 @@ export const RECLAIMING_FAULTS = {
     },
   },
 
-  "counts what it hands over when it has pushed it": {
+  "counts what it hands over when it has let go of it": {
     scenarios: ["barrier/a reclaimer in between"],
-    rare: true,
     plant(heals) {
+      let late = 0;
       patch(
         heals,
         Handover.prototype,
         "push",
         (_, push, head, tail, count, from) => {
-          const at = handoverBase() + COUNT;
-          unwatched()[at] -= count;
-          const done = push(head, tail, count, from);
-          Atomics.add(watchedWords(), at, count);
-          return done;
+          unwatched()[handoverBase() + COUNT] -= count;
+          late = count;
+          return push(head, tail, count, from);
         },
       );
+      // After it has counted them as handed over.
+      patch(heals, Handover.prototype, "wake", (_, wake) => {
+        if (late !== 0) {
+          Atomics.add(watchedWords(), handoverBase() + COUNT, late);
+          late = 0;
+        }
+        wake();
+      });
     },
   },
 
