@@ -1,59 +1,11 @@
 // When a thread looks at its callbacks: every 64 enqueueings, and in turns of the event loop ever further apart.
 
 import { assert, assertEquals, assertFalse } from "@std/assert";
-import { spy, stub } from "@std/testing/mock";
-import { Rcu, type RcuOptions } from "../mod.ts";
+import { spy } from "@std/testing/mock";
+import { Rcu } from "../mod.ts";
 import { membershipOf } from "../src/rcu.ts";
 import { assertLists } from "./_audit.ts";
-
-/** A thread whose turns a test decides on, beside a reader that can be in the way. */
-function setUp(options: RcuOptions = {}) {
-  const stubs = new DisposableStack();
-  const times: number[] = [];
-  let next: (() => void) | undefined;
-  stubs.use(stub(
-    globalThis,
-    "setTimeout",
-    ((task: () => void, ms: number) => {
-      times.push(ms);
-      next = task;
-      return times.length;
-    }) as never,
-  ));
-  stubs.use(stub(globalThis, "clearTimeout", () => {
-    next = undefined;
-  }));
-  stubs.use(stub(Deno, "refTimer", () => {}));
-  stubs.use(stub(Deno, "unrefTimer", () => {}));
-  const rcu = stubs.use(
-    Rcu.create({ capacity: 2 ** 21, maxReaders: 4, ...options }),
-  );
-  const other = stubs.use(Rcu.attach(rcu.handle));
-  const reader = membershipOf(stubs.use(Rcu.attach(rcu.handle)), "test");
-  const slot = reader.readers.slot(reader.index);
-  return {
-    rcu,
-    other,
-    callbacks: membershipOf(rcu, "test").callbacks,
-    /** Has a reader be in the way, over several turns if need be. */
-    block: () => void Atomics.store(rcu.memory.words, slot, 1),
-    release: () => void Atomics.store(rcu.memory.words, slot, 0),
-    times,
-    /** Has the turn come for which the timer was set, if it was. */
-    async turn(): Promise<boolean> {
-      await undefined;
-      const task = next;
-      next = undefined;
-      task?.();
-      await undefined;
-      return task !== undefined;
-    },
-    defer(count: number): void {
-      for (let i = 0; i < count; i++) rcu.deferFree(rcu.memory.allocate(4));
-    },
-    [Symbol.dispose]: () => stubs.dispose(),
-  };
-}
+import { OFFLOADED, setUp } from "./_turns.ts";
 
 Deno.test("a thread whose callbacks wait looks at them ever less often, every 10 ms at least, and at once after a new one", async () => {
   using t = setUp();
@@ -147,12 +99,6 @@ Deno.test("callbacks are in two segments at most that have a cookie, and what co
   ]);
   assertLists(words);
 });
-
-const OFFLOADED: RcuOptions = {
-  callbacks: { mode: "offloaded" },
-  reclaimer: "none",
-  highWater: 200,
-};
 
 Deno.test("with a reclaimer, blocks are handed over after every 64th and it is woken; closures stay", () => {
   using t = setUp(OFFLOADED);

@@ -21,7 +21,13 @@ export const PLANS: Readonly<Record<string, Plan>> = {
     ["stall_watch", "stall"],
   ],
   callbacks: [
-    ["callback_steps", "callback_turns", "handover", "reclaimer_steps"],
+    [
+      "callback_steps",
+      "callback_turns",
+      "callback_duties",
+      "handover",
+      "reclaimer_steps",
+    ],
     ["callbacks", "throttled"],
     ["barrier", "overload", "membership_exhaustion"],
     ["death", "stack"],
