@@ -40,7 +40,7 @@ export const FAULTS: Readonly<Record<string, Planted>> = {
     plant: (heals) => patch(heals, Journal.prototype, "join", () => {}),
   },
   "an update that does not say what it unlinks": {
-    scenario: "u32 to u32: a deletion",
+    scenario: "u32 to u32: deletions",
     plant: (heals) => patch(heals, Journal.prototype, "leave", () => {}),
   },
   "a block that changes lists without being named": {
