@@ -57,11 +57,6 @@ export const FAULTS: Readonly<Record<string, Planted>> = {
     plant: (heals) =>
       patchGetter(heals, Journal.prototype, "hasHappened", () => true),
   },
-  "a burial that takes no update for committed": {
-    scenario: "u32 to u32: an insertion",
-    plant: (heals) =>
-      patchGetter(heals, Journal.prototype, "hasHappened", () => false),
-  },
   "a burial that lets be what was allocated and not published": {
     scenario: "large blocks come and go",
     plant(heals) {
