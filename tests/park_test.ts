@@ -1,5 +1,5 @@
 import { assertEquals, assertThrows } from "@std/assert";
-import { stub } from "@std/testing/mock";
+import { spy, stub } from "@std/testing/mock";
 
 type Park = typeof import("../src/sync/_park.ts");
 
@@ -44,8 +44,10 @@ Deno.test("a thread that must not sleep looks again and again instead, for as lo
   using control = underControl(() => {
     throw new TypeError("Atomics.wait cannot be called in this context");
   });
+  using pauses = spy(Atomics, "pause");
   park(words, 0, 0, 50);
   assertEquals([control.sleeps.length, control.looks()], [1, 51]);
+  assertEquals(pauses.calls.length, 49);
   park(words, 0, 0, 50);
   assertEquals([control.sleeps.length, control.looks()], [1, 102]);
   // The word has changed: one look at it, none at the time but for the end.

@@ -5,7 +5,7 @@ export type Plan = readonly (readonly string[])[];
 
 /** The folders of `src/` whose tests are put to the test. */
 export const PLANS: Readonly<Record<string, Plan>> = {
-  sync: [["mutex_steps", "park", "web_locks"], ["mutex"], ["stack"]],
+  sync: [["mutex_steps", "park", "web_locks", "turn"], ["mutex"], ["stack"]],
   readers: [
     ["slots", "turn", "reader_steps"],
     ["reader", "rcu", "closing"],
