@@ -126,3 +126,54 @@ Deno.test("others are those that hold records, but for oneself", () => {
   // The last one of the table, and what lies behind it says that it is one more.
   assertEquals([readers.hasOthers(2), readers.hasOthers(1)], [false, true]);
 });
+
+Deno.test("one thread at a time has the right to bury another one, as long as it lives, and while the record is the dead one's", () => {
+  const { readers, words, assertAround } = table();
+  const [dead, me, other] = [8 << 4, 9 << 4, 10 << 4];
+  readers.register();
+  readers.register(dead);
+  assertEquals(readers.lifeOf(1), dead);
+  const asked: number[] = [];
+  const claim = (burier: number, lives: boolean, whom = dead) =>
+    readers.claimBurial(1, whom, burier, (life) => {
+      asked.push(life);
+      return !lives;
+    });
+  assertEquals([readers.burierOf(1), claim(me, true)], [0, true]);
+  assertEquals([readers.burierOf(1), asked], [me, []]);
+  assertEquals([claim(other, true), readers.burierOf(1)], [false, me]);
+  assertEquals([claim(other, false), readers.burierOf(1)], [true, other]);
+  assertEquals(asked, [me, me]);
+  readers.leaveBurial(1, me);
+  assertEquals(readers.burierOf(1), other, "another one's right");
+  readers.leaveBurial(1, other);
+  assertEquals(readers.burierOf(1), 0);
+  // Another thread has the record by now.
+  assertEquals([claim(me, true, 7 << 4), readers.burierOf(1)], [false, 0]);
+  {
+    // Somebody is faster.
+    using _faster = stub(Atomics, "load", (array, at) => {
+      const seen = array[at];
+      array[at] ||= other;
+      return seen;
+    });
+    assertEquals(claim(me, true), false);
+  }
+  assertEquals(readers.burierOf(1), other);
+  readers.leaveBurial(1, other);
+  assertEquals(words.length > 0 && readers.burierOf(0), 0);
+  assertAround();
+});
+
+Deno.test("a record is held by a generation as long as it is registered", () => {
+  const { readers } = table();
+  const { index, generation } = readers.register()!;
+  assertEquals(readers.isHeldBy(index, generation), true);
+  assertEquals(readers.isHeldBy(index, generation + 1), false);
+  assertEquals(readers.isHeldBy(index, generation + 2 ** 18), false);
+  readers.unregister(index);
+  assertEquals(readers.isHeldBy(index, generation), false);
+  readers.register();
+  assertEquals(readers.isHeldBy(index, generation), false);
+  assertEquals(readers.isHeldBy(index, generation + 1), true);
+});

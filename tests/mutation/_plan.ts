@@ -7,7 +7,7 @@ export type Plan = readonly (readonly string[])[];
 export const PLANS: Readonly<Record<string, Plan>> = {
   sync: [["mutex_steps", "park", "web_locks", "turn"], ["mutex"], ["stack"]],
   readers: [
-    ["slots", "turn", "reader_steps"],
+    ["slots", "turn", "reader_steps", "obituaries"],
     ["reader", "rcu", "closing"],
     ["synchronize", "membership_exhaustion"],
     ["faults", "membership_end"],
