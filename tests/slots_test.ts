@@ -152,11 +152,12 @@ Deno.test("one thread at a time has the right to bury another one, as long as it
   assertEquals([claim(me, true, 7 << 4), readers.burierOf(1)], [false, 0]);
   {
     // Somebody is faster.
-    using _faster = stub(Atomics, "load", (array, at) => {
+    const load = (array: Int32Array, at: number) => {
       const seen = array[at];
       array[at] ||= other;
       return seen;
-    });
+    };
+    using _faster = stub(Atomics, "load", load as never);
     assertEquals(claim(me, true), false);
   }
   assertEquals(readers.burierOf(1), other);
