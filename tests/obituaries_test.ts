@@ -2,6 +2,7 @@
 
 import { assert, assertEquals } from "@std/assert";
 import { spy } from "@std/testing/mock";
+import { measureText } from "../src/memory/_text.ts";
 import { LINE } from "../src/memory/_size_classes.ts";
 import { Obituaries, obituaryWords } from "../src/readers/_obituaries.ts";
 import { holderOf, lockOwner } from "../src/sync/_mutex.ts";
@@ -137,6 +138,8 @@ Deno.test("a name that does not fit is cut short, one that fits is not", () => {
       const [{ name: told }] = obituaries.since(0).news;
       assert(name.startsWith(told));
       assert(told.length >= Math.min(length, 54), `${told.length}`);
+      // Two lines for each death, less the four words before the name.
+      assert(measureText(told) <= 2 * LINE - 4, `${told.length}`);
       if (length > 200) assertEquals(told.length, 54);
       assertAround();
     }
