@@ -11,18 +11,18 @@ export type OptionNames<T> = { readonly [P in keyof Required<T>]: true };
  * @param options What the caller passed.
  * @param names The options that there are.
  * @param act What the caller was about to do, for the error.
+ * @param must What they must be, for the error.
  * @returns A copy, each of them read once: an object may answer differently the next time.
  */
 export function takeOptions<T extends object>(
   options: T,
   names: OptionNames<NoInfer<T>>,
   act: string,
+  must = "be an object",
 ): T {
   if (typeof options !== "object" || options === null) {
     throw new TypeError(
-      `Cannot ${act} as its options must be an object: received ${
-        show(options)
-      }`,
+      `Cannot ${act} as its options must ${must}: received ${show(options)}`,
     );
   }
   checkNames(options, names, act);
@@ -36,7 +36,7 @@ export function takeOptions<T extends object>(
  * @param names The properties' names.
  * @returns A copy, of those that are there.
  */
-export function readOnce<T extends object>(
+function readOnce<T extends object>(
   object: T,
   names: Readonly<Record<string, true>>,
 ): T {

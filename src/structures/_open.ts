@@ -1,6 +1,9 @@
 // What opening has in common: checks of the arguments, the named root.
 
-import { checkNames, type OptionNames, readOnce } from "../_arguments.ts";
+import {
+  type OptionNames,
+  takeOptions as takeAnyOptions,
+} from "../_arguments.ts";
 import type { Membership } from "../_membership.ts";
 import type { Address } from "../memory/arena.ts";
 import { show } from "../memory/_codec.ts";
@@ -51,13 +54,5 @@ export function takeOptions<T extends object>(
   must: string,
   names: OptionNames<NoInfer<T>>,
 ): T {
-  if (typeof options !== "object" || options === null) {
-    throw new TypeError(
-      `Cannot open a structure as its options must ${must}: received ${
-        show(options)
-      }`,
-    );
-  }
-  checkNames(options, names, "open a structure");
-  return readOnce(options, names);
+  return takeAnyOptions(options, names, "open a structure", must);
 }
